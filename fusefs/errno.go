@@ -60,3 +60,13 @@ func (m *Mount) fail(op string, err error) syscall.Errno {
 	}
 	return errno
 }
+
+// failByInode is fail for a request that names an inode and no path. An inode that is gone may have been replaced by
+// another mount a moment ago: on ESTALE the kernel looks its name up again, and the caller sees the new file, or ENOENT
+// (Linux retries path lookups with LOOKUP_REVAL on ESTALE, fs/namei.c).
+func (m *Mount) failByInode(op string, err error) syscall.Errno {
+	if errors.Is(err, backend.ErrNotExist) {
+		return syscall.ESTALE
+	}
+	return m.fail(op, err)
+}

@@ -275,7 +275,7 @@ func (n *node) Getattr(ctx context.Context, _ fs.FileHandle, out *fuse.AttrOut) 
 	}
 	s, err := n.state(ctx, v, c)
 	if err != nil {
-		return n.m.fail("getattr", err)
+		return n.m.failByInode("getattr", err)
 	}
 	fc, _ := fuse.FromContext(ctx)
 	n.m.fill(s, &out.Attr, fc)
@@ -321,7 +321,7 @@ func (n *node) Readlink(ctx context.Context) ([]byte, syscall.Errno) {
 	id, _ := n.ident()
 	target, err := v.Readlink(ctx, c, id)
 	if err != nil {
-		return nil, n.m.fail("readlink", err)
+		return nil, n.m.failByInode("readlink", err)
 	}
 	return []byte(target), 0
 }
@@ -334,7 +334,7 @@ func (n *node) Access(ctx context.Context, mask uint32) syscall.Errno {
 	}
 	s, err := n.state(ctx, v, c)
 	if err != nil {
-		return n.m.fail("access", err)
+		return n.m.failByInode("access", err)
 	}
 	const read, write, exec = 4, 2, 1
 	switch {

@@ -33,7 +33,7 @@ func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn,
 	}
 	s, err := n.state(ctx, v, c)
 	if err != nil {
-		return n.m.fail("setattr", err)
+		return n.m.failByInode("setattr", err)
 	}
 	fc, _ := fuse.FromContext(ctx)
 	n.m.fill(s, &out.Attr, fc)
@@ -74,7 +74,7 @@ func (n *node) setSize(ctx context.Context, v *backend.View, c backend.Caller, h
 	if !n.isPending() && !n.gone {
 		var err error
 		if b, err = v.Open(ctx, c, n.id, path.flags); err != nil {
-			return n.m.fail("truncate", err)
+			return n.m.failByInode("truncate", err)
 		}
 		n.last = b
 	}
@@ -136,14 +136,14 @@ func (n *node) setModeTimes(ctx context.Context, v *backend.View, c backend.Call
 	} else {
 		var err error
 		if b, err = v.Attr(ctx, c, n.id); err != nil {
-			return n.m.fail("setattr", err)
+			return n.m.failByInode("setattr", err)
 		}
 	}
 	n.mu.Unlock() // the change waits for invalidations
 	err := v.Setattr(ctx, c, b, r)
 	n.mu.Lock()
 	if err != nil {
-		return n.m.fail("setattr", err)
+		return n.m.failByInode("setattr", err)
 	}
 	return 0
 }
@@ -167,7 +167,7 @@ func (n *node) Getxattr(ctx context.Context, attr string, dest []byte) (uint32, 
 	}
 	s, err := n.state(ctx, v, c)
 	if err != nil {
-		return 0, n.m.fail("getxattr", err)
+		return 0, n.m.failByInode("getxattr", err)
 	}
 	value, ok := s.Inode.Xattrs[attr]
 	if !ok {
@@ -187,7 +187,7 @@ func (n *node) Listxattr(ctx context.Context, dest []byte) (uint32, syscall.Errn
 	}
 	s, err := n.state(ctx, v, c)
 	if err != nil {
-		return 0, n.m.fail("listxattr", err)
+		return 0, n.m.failByInode("listxattr", err)
 	}
 	var list []byte
 	for name := range s.Inode.Xattrs {

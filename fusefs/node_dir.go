@@ -32,7 +32,7 @@ func (n *node) OpendirHandle(ctx context.Context, _ uint32) (fs.FileHandle, uint
 	id, _ := n.ident()
 	h := &dirHandle{node: n, view: v, caller: c}
 	if _, err := v.Attr(ctx, c, id); err != nil {
-		return nil, 0, n.m.fail("opendir", err)
+		return nil, 0, n.m.failByInode("opendir", err)
 	}
 	h.gen = n.m.mem.Policy().Generation()
 	if n.m.cfg.Shared || n.m.mem.Uncommitted(id) {

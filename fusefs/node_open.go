@@ -42,10 +42,10 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	}
 	b, err := v.Open(ctx, c, n.id, f)
 	if err != nil {
-		return nil, 0, n.m.fail("open", err)
+		return nil, 0, n.m.failByInode("open", err)
 	}
 	if b.Inode.Ino != n.ino {
-		return nil, 0, syscall.ENOENT // replaced by another mount; the kernel is being told
+		return nil, 0, syscall.ESTALE // replaced by another mount; the kernel is being told, and looks again
 	}
 	n.last = b
 	return n.opened(ctx, h, b)
