@@ -17,6 +17,16 @@ type Settings struct {
 	Limits    Limits    `yaml:"limits"`
 	Ephemeral Ephemeral `yaml:"ephemeral"`
 	Shared    Shared    `yaml:"shared"`
+	Mounts    []Mount   `yaml:"mounts"`
+}
+
+// Mount is one that `memoryfs serve` makes.
+type Mount struct {
+	Dir        string `yaml:"dir"` // absolute
+	As         string `yaml:"as"`
+	Session    string `yaml:"session"`
+	Shared     bool   `yaml:"shared"`
+	AllowOther bool   `yaml:"allow_other"`
 }
 
 // Limits of the store.
@@ -67,6 +77,9 @@ ephemeral:                # programs' scratch files: private to their principal,
 	}
 	b.WriteString(`shared:                   # mounts made with --shared, where the uid says who is calling
   root: false             # true: uid 0 may be a principal of identities.yaml; false: uid 0 gets nothing
+mounts: []                # what memoryfs serve mounts, for example:
+#  - {dir: /srv/memory, shared: true}
+#  - {dir: /run/agent-104/memory, as: agent-104, session: night-run, allow_other: true}
 `)
 	return b.Bytes()
 }
@@ -101,6 +114,11 @@ func (s Settings) validate() error {
 	}
 	if s.Ephemeral.Keep < time.Minute {
 		return fmt.Errorf("ephemeral.keep: %s is shorter than a minute", s.Ephemeral.Keep)
+	}
+	for _, m := range s.Mounts {
+		if !filepath.IsAbs(m.Dir) || m.Shared == (m.As != "") {
+			return fmt.Errorf("mounts: %q: dir must be absolute, and either as or shared be given", m.Dir)
+		}
 	}
 	for _, n := range s.Ephemeral.Names {
 		if _, err := filepath.Match(n, "x"); err != nil {

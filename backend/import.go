@@ -12,10 +12,11 @@ import (
 	"memoryfs/policy"
 )
 
-// ImportFile is one memory of an Import.
+// ImportFile is one memory of an Import, or a directory.
 type ImportFile struct {
 	Path    string
 	Content []byte
+	Dir     bool
 }
 
 // Import fills a store on behalf of the principal that owns it: policy is not asked (nobody may write organization/
@@ -44,11 +45,17 @@ func (v *View) importFile(ctx context.Context, c Caller, d policy.Decision, f Im
 	if len(segs) == 0 {
 		return fmt.Errorf("%q: %w", f.Path, ErrInvalidName)
 	}
-	dir := store.RootID
-	for i, seg := range segs[:len(segs)-1] {
+	dir, dirs := store.RootID, segs[:len(segs)-1]
+	if f.Dir {
+		dirs = segs
+	}
+	for i, seg := range dirs {
 		if dir, err = v.importDir(ctx, c, d, dir, seg, strings.Join(segs[:i+1], "/")); err != nil {
 			return err
 		}
+	}
+	if f.Dir {
+		return nil
 	}
 	ino, err := v.m.store.NewIno(ctx)
 	if err != nil {

@@ -154,6 +154,9 @@ func (m *Mount) Unmount(ctx context.Context) error {
 	}
 }
 
+// Detach takes the mount out of the tree although it is busy: who uses it keeps a dead view. For the end of a daemon.
+func (m *Mount) Detach() error { return detach(m.cfg.Dir) }
+
 // errNobody answers a uid that is no principal.
 var errNobody = fmt.Errorf("caller %w", backend.ErrUnknown)
 

@@ -147,6 +147,11 @@ func tgid(tid uint32) string {
 	return ""
 }
 
+// SessionOf is the session that a mount without --session takes a process for.
+func SessionOf(pid int) string {
+	return (&procTable{}).lookup(uint32(pid)).session
+}
+
 // claims takes from a process's environment what its children have not said already.
 func (p *process) claims(pid string) {
 	if p.session != "" && p.reason != "" && p.conversation != "" {

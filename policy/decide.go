@@ -8,6 +8,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
+// Scopes are the names that may stand at the memory's root.
+func Scopes() []string { return scopeNames() }
+
 func scopeNames() []string {
 	return []string{"organization", "teams", "projects", "agents", "users", "customers", "skills"}
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"memoryfs/backend/kv/badgerkv"
+	"memoryfs/control"
+)
+
+// The exit codes, after sysexits.h where it has one. A closed list: docs/command.md.
+const (
+	exitOK          = 0
+	exitFound       = 1  // verify, fsck or policy test found something wrong
+	exitUsage       = 64 // EX_USAGE
+	exitData        = 65 // EX_DATAERR: a name, a size or a type that cannot be
+	exitNotFound    = 66 // EX_NOINPUT: not there, or not for you to know
+	exitNoUser      = 67 // EX_NOUSER: the registry does not know the caller
+	exitUnavailable = 69 // EX_UNAVAILABLE: the store is held, the daemon does not answer, the mount cannot be made
+	exitInternal    = 70 // EX_SOFTWARE
+	exitExists      = 73 // EX_CANTCREAT: it is there already
+	exitIO          = 74 // EX_IOERR: no space, or the record cannot be written
+	exitStale       = 75 // EX_TEMPFAIL: somebody changed it; read again
+	exitDenied      = 77 // EX_NOPERM: policy refuses
+	exitConfig      = 78 // EX_CONFIG: policy, registry or settings are refused
+)
+
+// exitCodes has every kind of control.Problem.
+var exitCodes = map[string]int{
+	"stale": exitStale, "denied": exitDenied, "read_only": exitDenied, "not_found": exitNotFound, "unknown_principal": exitNoUser,
+	"exists": exitExists, "not_empty": exitExists, "is_directory": exitData, "not_directory": exitData, "invalid": exitData,
+	"too_large": exitData, "no_space": exitIO, "no_record": exitIO, "config": exitConfig, "mount": exitUnavailable,
+	"cancelled": exitUnavailable, "internal": exitInternal,
+}
+
+// errFound is the end of a check that found problems: they are printed already.
+var errFound = errors.New("problems were found")
+
+// errUsage wraps what is wrong with the words of a command.
+var errUsage = errors.New("usage")
+
+// report prints an error as one line and says which code to exit with.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if errors.Is(err, errFound) {
+		return exitFound
+	}
+	var p *control.Problem
+	if errors.As(err, &p) {
+		fmt.Fprintln(w, "memoryfs:", p.Title)
+		if code, ok := exitCodes[p.Kind]; ok {
+			return code
+		}
+		return exitInternal
+	}
+	fmt.Fprintln(w, "memoryfs:", err)
+	switch {
+	case errors.Is(err, errUsage):
+		return exitUsage
+	case errors.Is(err, badgerkv.ErrLocked), errors.Is(err, control.ErrNoDaemon), errors.Is(err, errDaemon):
+		return exitUnavailable
+	}
+	if p, _ := control.AsProblem(err); p.Kind != "internal" {
+		return exitCodes[p.Kind]
+	}
+	return exitInternal
+}

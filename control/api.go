@@ -1,0 +1,141 @@
+package control
+
+import (
+	"time"
+
+	"memoryfs/audit"
+	"memoryfs/backend"
+	"memoryfs/policy"
+)
+
+// Who goes with every call: whom the caller acts as ("": itself) and what it says of itself.
+type Who struct {
+	As           string `json:"as,omitempty"`
+	Session      string `json:"session,omitempty"`
+	Reason       string `json:"reason,omitempty"`
+	Conversation string `json:"conversation,omitempty"`
+}
+
+// MountSpec is a mount to make.
+type MountSpec struct {
+	Who
+	Dir        string `json:"dir"` // absolute
+	Shared     bool   `json:"shared,omitempty"`
+	AllowOther bool   `json:"allow_other,omitempty"`
+}
+
+// MountInfo is a mount that is there.
+type MountInfo struct {
+	Dir       string `json:"dir"`
+	Principal string `json:"principal,omitempty"`
+	Session   string `json:"session,omitempty"`
+	Shared    bool   `json:"shared,omitempty"`
+}
+
+// PathCall names a path, relative to the memory's root; To is for mv. Paths are JSON strings: a name that is no UTF-8
+// cannot be given here, only on a mount.
+type PathCall struct {
+	Who
+	Path    string `json:"path"`
+	To      string `json:"to,omitempty"`
+	Parents bool   `json:"parents,omitempty"` // mkdir
+	Limit   int    `json:"limit,omitempty"`   // log; 0: all
+	Number  uint64 `json:"number,omitempty"`  // show; 0: the newest
+}
+
+// PutCall writes a file.
+type PutCall struct {
+	Who
+	Path    string `json:"path"`
+	Content []byte `json:"content"`
+	IfMatch string `json:"if_match,omitempty"`
+	Append  bool   `json:"append,omitempty"`
+}
+
+// Entry is a file or directory as ls shows it.
+type Entry struct {
+	Path    string    `json:"path"`
+	Name    string    `json:"name"`
+	Type    string    `json:"type"` // file, directory, symlink
+	ID      string    `json:"id"`
+	Size    int64     `json:"size"`
+	Mode    uint32    `json:"mode"`
+	Mtime   time.Time `json:"mtime"`
+	Version uint64    `json:"version,omitempty"`
+	SHA256  string    `json:"sha256,omitempty"`
+	Target  string    `json:"target,omitempty"`
+	Write   string    `json:"write"` // yes, propose, no
+}
+
+// Version is one version of a memory with its provenance.
+type Version struct {
+	Memory       string    `json:"memory_id"`
+	Number       uint64    `json:"number"`
+	Op           string    `json:"op"`
+	Path         string    `json:"path"`
+	From         string    `json:"from,omitempty"`
+	Time         time.Time `json:"time"`
+	Size         int64     `json:"size"`
+	Mode         uint32    `json:"mode"`
+	SHA256       string    `json:"sha256,omitempty"`
+	Parent       string    `json:"parent,omitempty"`
+	Principal    string    `json:"principal"`
+	Kind         string    `json:"principal_kind"`
+	OnBehalfOf   string    `json:"on_behalf_of,omitempty"`
+	Session      string    `json:"session,omitempty"`
+	Conversation string    `json:"conversation,omitempty"`
+	Reason       string    `json:"reason,omitempty"`
+	Base         string    `json:"base"`
+	Approval     string    `json:"approval"`
+	Policy       string    `json:"policy_revision"`
+	Decision     string    `json:"decision_id"`
+	OpID         string    `json:"op_id"` // finds the audit record
+	Process      string    `json:"process,omitempty"`
+}
+
+// FileReply is cat, put and show.
+type FileReply struct {
+	Entry   *Entry   `json:"entry,omitempty"`
+	Version *Version `json:"version,omitempty"`
+	Content []byte   `json:"content,omitempty"`
+}
+
+// StatusReply is status.
+type StatusReply struct {
+	backend.Status
+	Daemon bool        `json:"daemon"` // a daemon answers, not the command itself
+	PID    int         `json:"pid,omitempty"`
+	Mounts []MountInfo `json:"mounts"`
+}
+
+// ExplainCall asks what policy says of somebody's action.
+type ExplainCall struct {
+	Who
+	Principal string        `json:"principal"`
+	Action    policy.Action `json:"action"`
+	Path      string        `json:"path"`
+	Dir       bool          `json:"dir,omitempty"`
+}
+
+// TailCall reads the audit log.
+type TailCall struct {
+	Who
+	From      uint64    `json:"from,omitempty"` // sequence; 0: the last Count records
+	Count     int       `json:"count,omitempty"`
+	Principal string    `json:"principal,omitempty"`
+	Path      string    `json:"path,omitempty"` // and below
+	Kind      string    `json:"kind,omitempty"`
+	Of        string    `json:"of_session,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+}
+
+// TailReply has the exact lines; Next is where to go on.
+type TailReply struct {
+	Lines []string `json:"lines"`
+	Next  uint64   `json:"next"`
+}
+
+func (c TailCall) wants(r audit.Record) bool {
+	return (c.Principal == "" || r.Principal == c.Principal) && (c.Kind == "" || r.Kind == c.Kind) &&
+		(c.Of == "" || r.Session == c.Of) && !r.Time.Before(c.Since) && below(r.Path, c.Path)
+}

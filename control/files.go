@@ -1,0 +1,134 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"memoryfs/backend"
+	"memoryfs/backend/store"
+)
+
+func (h *Handler) entry(ctx context.Context, v *backend.View, c backend.Caller, n backend.Node) Entry {
+	e := Entry{Path: n.Path, Name: path.Base("/" + n.Path), ID: n.Inode.ID.String(), Mode: n.Inode.Mode, Mtime: n.Mtime(),
+		Target: n.Inode.Target, Write: v.Writable(ctx, c, n)}
+	switch n.Inode.Type {
+	case store.TypeDir:
+		e.Type = "directory"
+	case store.TypeSymlink:
+		e.Type = "symlink"
+	default:
+		e.Type, e.Size, e.Version, e.SHA256 = "file", n.Head.Size, n.Head.Version, backend.Hex(n.Head.Sum)
+	}
+	return e
+}
+
+func version(v store.Version) Version {
+	out := Version{Memory: v.Memory.String(), Number: v.Number, Op: string(v.Kind), Path: v.Path, From: v.From, Time: v.Time, Size: v.Size,
+		Mode: v.Mode, Principal: v.Prov.Principal, Kind: v.Prov.PrincipalKind, OnBehalfOf: v.Prov.OnBehalfOf, Session: v.Prov.Session,
+		Conversation: v.Prov.Conversation, Reason: v.Prov.Reason, Base: v.Prov.Base, Approval: v.Prov.Approval,
+		Policy: v.Prov.PolicyRevision, Decision: v.Prov.DecisionID, OpID: v.Op.String(), Process: v.Prov.Process}
+	if v.Kind != store.KindDelete {
+		out.SHA256 = backend.Hex(v.Sum)
+	}
+	if v.Number > 1 {
+		out.Parent = backend.Hex(v.Parent)
+	}
+	return out
+}
+
+func (h *Handler) cat(ctx context.Context, in PathCall) (FileReply, error) {
+	v, c, err := h.view(ctx, in.Who)
+	if err != nil {
+		return FileReply{}, err
+	}
+	n, b, err := v.ReadFile(ctx, c, in.Path)
+	if err != nil {
+		return FileReply{}, err
+	}
+	e := h.entry(ctx, v, c, n)
+	return FileReply{Entry: &e, Content: b}, nil
+}
+
+func (h *Handler) put(ctx context.Context, in PutCall) (FileReply, error) {
+	v, c, err := h.view(ctx, in.Who)
+	if err != nil {
+		return FileReply{}, err
+	}
+	n, err := v.Put(ctx, c, in.Path, backend.PutOptions{IfMatch: in.IfMatch, Append: in.Append}, in.Content)
+	if err != nil {
+		return FileReply{}, err
+	}
+	e := h.entry(ctx, v, c, n)
+	return FileReply{Entry: &e}, nil
+}
+
+func (h *Handler) ls(ctx context.Context, in PathCall) ([]Entry, error) {
+	v, c, err := h.view(ctx, in.Who)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := v.List(ctx, c, in.Path)
+	out := make([]Entry, 0, len(nodes))
+	for _, n := range nodes {
+		out = append(out, h.entry(ctx, v, c, n))
+	}
+	return out, err
+}
+
+// onPath runs a verb that returns nothing.
+func (h *Handler) onPath(ctx context.Context, in PathCall, do func(*backend.View, backend.Caller) error) (none, error) {
+	v, c, err := h.view(ctx, in.Who)
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, do(v, c)
+}
+
+func (h *Handler) rm(ctx context.Context, in PathCall) (none, error) {
+	return h.onPath(ctx, in, func(v *backend.View, c backend.Caller) error { return v.Remove(ctx, c, in.Path) })
+}
+
+func (h *Handler) mv(ctx context.Context, in PathCall) (none, error) {
+	return h.onPath(ctx, in, func(v *backend.View, c backend.Caller) error { return v.Move(ctx, c, in.Path, in.To) })
+}
+
+func (h *Handler) mkdir(ctx context.Context, in PathCall) (none, error) {
+	return h.onPath(ctx, in, func(v *backend.View, c backend.Caller) error {
+		if !in.Parents {
+			if _, err := v.Stat(ctx, c, in.Path); err == nil {
+				return fmt.Errorf("%s: %w", in.Path, backend.ErrExist)
+			}
+			if _, err := v.Stat(ctx, c, path.Dir(in.Path)); err != nil {
+				return err
+			}
+		}
+		return v.MkdirAll(ctx, c, in.Path)
+	})
+}
+
+func (h *Handler) logOf(ctx context.Context, in PathCall) ([]Version, error) {
+	v, c, err := h.view(ctx, in.Who)
+	if err != nil {
+		return nil, err
+	}
+	all, err := v.Log(ctx, c, in.Path, in.Limit)
+	out := make([]Version, 0, len(all))
+	for _, x := range all {
+		out = append(out, version(x))
+	}
+	return out, err
+}
+
+func (h *Handler) show(ctx context.Context, in PathCall) (FileReply, error) {
+	v, c, err := h.view(ctx, in.Who)
+	if err != nil {
+		return FileReply{}, err
+	}
+	ver, b, err := v.Show(ctx, c, in.Path, in.Number)
+	if err != nil {
+		return FileReply{}, err
+	}
+	x := version(ver)
+	return FileReply{Version: &x, Content: b}, nil
+}
