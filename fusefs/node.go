@@ -27,6 +27,7 @@ type node struct {
 
 	cached atomic.Pointer[store.Sum] // content that the kernel's page cache may hold
 	used   atomic.Int64              // unix seconds of the last lookup, for sweepNodes
+	forgot atomic.Bool               // the kernel let go of it since
 
 	mu      sync.Mutex
 	id      store.ID
@@ -66,6 +67,7 @@ func (m *Mount) inode(ctx context.Context, b backend.Node) (*fs.Inode, *node) {
 		m.byIno[n.ino] = n
 	}
 	n.used.Store(time.Now().Unix())
+	n.forgot.Store(false)
 	m.nodes[b.Inode.ID] = n
 	m.mu.Unlock()
 	n.mu.Lock()
@@ -98,7 +100,7 @@ func (m *Mount) sweepNodes() {
 		old := time.Now().Add(-time.Minute).Unix()
 		m.mu.Lock()
 		for ino, n := range m.byIno {
-			if n != m.root && n.used.Load() < old && n.Forgotten() {
+			if n != m.root && n.used.Load() < old && n.forgot.Load() {
 				delete(m.byIno, ino)
 			}
 		}
@@ -110,6 +112,9 @@ func (m *Mount) sweepNodes() {
 		m.mu.Unlock()
 	}
 }
+
+// OnForget notes that the kernel let go of the node.
+func (n *node) OnForget() { n.forgot.Store(true) }
 
 // ident is the node's memory and pending file of now.
 func (n *node) ident() (store.ID, *backend.Pending) {

@@ -38,7 +38,7 @@ func analyse(c *ast.Compiler) (reads, error) {
 			return all, fmt.Errorf("%w: %s: an allow rule reads input.claimed, which its caller says of itself", ErrPolicy, rule.Loc())
 		}
 	}
-	for _, rule := range c.GetRulesDynamic(obligationsRef) {
+	for _, rule := range c.GetRulesDynamicWithOpts(obligationsRef, ast.RulesOptions{IncludeHiddenModules: true}) {
 		fields := map[string]bool{}
 		collect(c, rule, fields, map[*ast.Rule]bool{})
 		all.add(fields)
@@ -77,7 +77,7 @@ func collect(c *ast.Compiler, rule *ast.Rule, fields map[string]bool, seen map[*
 			used[ref[0]] = true
 			field(ref, fields)
 		case ref.HasPrefix(ast.DefaultRootRef):
-			for _, other := range c.GetRulesDynamic(ref) {
+			for _, other := range c.GetRulesDynamicWithOpts(ref, ast.RulesOptions{IncludeHiddenModules: true}) {
 				collect(c, other, fields, seen)
 			}
 		}
