@@ -49,7 +49,7 @@ type Memory struct {
 
 	mu       sync.Mutex
 	sessions map[string]*Session // by principal, NUL, name
-	pending  map[store.Place][]*Pending
+	pending  map[store.Place]*Pending
 	backups  map[store.Place]*backup
 
 	stop func()
@@ -70,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Memory, error) {
 		return nil, fmt.Errorf("%s is not a memoryfs store (run memoryfs init): %w", cfg.Dir, err)
 	}
 	m := &Memory{dir: cfg.Dir, settings: settings, log: cfg.Logger, started: time.Now(),
-		sessions: map[string]*Session{}, pending: map[store.Place][]*Pending{}, backups: map[store.Place]*backup{}}
+		sessions: map[string]*Session{}, pending: map[store.Place]*Pending{}, backups: map[store.Place]*backup{}}
 	if err := m.open(ctx); err != nil {
 		return nil, errors.Join(err, m.Close(ctx))
 	}

@@ -10,26 +10,66 @@ import (
 
 // Pending is a file that was created and is not committed yet: it has a name, an id and an inode number, so that its
 // program can stat it and nobody else can create the same name exclusively, but it is not in the store. A crash leaves
-// nothing of it. Its first commit makes it a memory.
+// nothing of it. Its first commit makes it a memory. Sessions that create one name at a time share the Pending, and see
+// it; for the others it is not there.
 type Pending struct {
 	ID      store.ID
 	Ino     uint64
-	Session *Session
 	Created time.Time
 
-	mu     sync.Mutex
-	place  store.Place
-	mode   uint32
-	mtime  time.Time // set by utimens before the commit; zero: the time of the commit
-	xattrs map[string][]byte
-	done   bool // committed, unlinked or given up
+	mu       sync.Mutex
+	idle     *sync.Cond // not state pendingCommitting
+	state    pendingState
+	sessions map[*Session]struct{} // that created it
+	place    store.Place
+	mode     uint32
+	mtime    time.Time // set by utimens before the commit; zero: the time of the commit
+	xattrs   map[string][]byte
+}
+
+// pendingState of a Pending: open, committing and back, then for ever committed or gone.
+type pendingState uint8
+
+const (
+	pendingOpen pendingState = iota
+	pendingCommitting
+	pendingCommitted
+	pendingGone // unlinked, or given up
+)
+
+func newPending(id store.ID, ino uint64, s *Session, place store.Place, mode uint32) *Pending {
+	p := &Pending{ID: id, Ino: ino, Created: time.Now(), sessions: map[*Session]struct{}{s: {}}, place: place, mode: mode}
+	p.idle = sync.NewCond(&p.mu)
+	return p
 }
 
 // Place is where it will be, and whether it is still to come.
-func (p *Pending) Place() (store.Place, bool) {
+func (p *Pending) Place() (place store.Place, live bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.place, !p.done
+	return p.place, p.state <= pendingCommitting
+}
+
+// begin claims it for a commit (end tells how that went), or for an unlink. It waits for a commit that runs, and returns
+// the state that it found: pendingOpen if the claim succeeded.
+func (p *Pending) begin(claim pendingState) pendingState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.state == pendingCommitting {
+		p.idle.Wait()
+	}
+	found := p.state
+	if found == pendingOpen {
+		p.state = claim
+	}
+	return found
+}
+
+func (p *Pending) end(state pendingState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = state
+	p.idle.Broadcast()
 }
 
 // Inode is what a program that stats it sees.
@@ -37,7 +77,14 @@ func (p *Pending) Inode() store.Inode {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return store.Inode{ID: p.ID, Type: store.TypeFile, Mode: p.mode, Ino: p.Ino, Parent: p.place.Parent, Name: p.place.Name,
-		Ctime: p.Created, Btime: p.Created, Atime: p.Created, Xattrs: p.xattrs, Gone: p.done}
+		Ctime: p.Created, Btime: p.Created, Atime: p.Created, Xattrs: p.xattrs, Gone: p.state > pendingCommitting}
+}
+
+func (p *Pending) seenBy(s *Session) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.sessions[s]
+	return ok
 }
 
 func (p *Pending) setattr(r store.SetattrRequest) {
@@ -51,14 +98,12 @@ func (p *Pending) setattr(r store.SetattrRequest) {
 	}
 }
 
-// pendingAt finds this session's pending file of a name.
+// pendingAt finds the pending file of a name, if this session has created it.
 func (m *Memory) pendingAt(p store.Place, s *Session) *Pending {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, x := range m.pending[p] {
-		if x.Session == s {
-			return x
-		}
+	if x := m.pending[p]; x != nil && x.seenBy(s) {
+		return x
 	}
 	return nil
 }
@@ -67,37 +112,34 @@ func (m *Memory) pendingAt(p store.Place, s *Session) *Pending {
 func (m *Memory) pendingAny(p store.Place) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.pending[p]) > 0
+	return m.pending[p] != nil
 }
 
-// reserve registers a pending file, and returns it. If the session has one of that name already, that one is returned.
-// With excl it returns nil if any session has one. Two sessions that create one name have a file each, until one of
-// them commits; the other is stale then.
-func (m *Memory) reserve(p *Pending, excl bool) *Pending {
+// reserve registers a pending file and returns it, or the one that is there already, which the session shares from now
+// on. With excl it returns nil if one is there.
+func (m *Memory) reserve(p *Pending, s *Session, excl bool) *Pending {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	there := m.pending[p.place]
-	if excl && len(there) > 0 {
+	switch {
+	case there == nil:
+		m.pending[p.place] = p
+		return p
+	case excl:
 		return nil
 	}
-	for _, x := range there {
-		if x.Session == p.Session {
-			return x
-		}
-	}
-	m.pending[p.place] = append(there, p)
-	return p
+	there.mu.Lock()
+	defer there.mu.Unlock()
+	there.sessions[s] = struct{}{}
+	return there
 }
 
-// settle ends a pending file: it is a memory now, or will never be one.
-func (m *Memory) settle(p *Pending) {
+// settle takes a pending file off the names: it is a memory now, or gone.
+func (m *Memory) settle(p *Pending, state pendingState) {
+	p.end(state)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done = true
-	left := slices.DeleteFunc(m.pending[p.place], func(x *Pending) bool { return x == p })
-	if m.pending[p.place] = left; len(left) == 0 {
+	if m.pending[p.place] == p {
 		delete(m.pending, p.place)
 	}
 }
@@ -120,18 +162,20 @@ func (m *Memory) Uncommitted(dir store.ID) bool {
 }
 
 // GiveUp ends a pending file that will not be committed: its program closed it after a commit that failed.
-func (m *Memory) GiveUp(p *Pending) { m.settle(p) }
+func (m *Memory) GiveUp(p *Pending) {
+	if p.begin(pendingGone) == pendingOpen {
+		m.settle(p, pendingGone)
+	}
+}
 
-// pendingIn lists a session's pending files in a directory, by name.
+// pendingIn lists a session's pending files in a directory, in the order of their making.
 func (m *Memory) pendingIn(dir store.ID, s *Session) []*Pending {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []*Pending
-	for place, all := range m.pending {
-		for _, p := range all {
-			if place.Parent == dir && p.Session == s {
-				found = append(found, p)
-			}
+	for place, p := range m.pending {
+		if place.Parent == dir && p.seenBy(s) {
+			found = append(found, p)
 		}
 	}
 	slices.SortFunc(found, func(a, b *Pending) int { return slices.Compare(a.ID[:], b.ID[:]) })

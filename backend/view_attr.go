@@ -98,7 +98,7 @@ func (v *View) changeAttr(ctx context.Context, c Caller, op string, n Node, do f
 func (p *Pending) setXattr(name string, value []byte, create, replace bool) (done bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.done {
+	if p.state > pendingCommitting {
 		return false, nil
 	}
 	_, there := p.xattrs[name]
@@ -128,7 +128,7 @@ const maxXattrs = 64 << 10 // bytes of names and values on one inode, as in the 
 func (p *Pending) removeXattr(name string) (done bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.done {
+	if p.state > pendingCommitting {
 		return false, nil
 	}
 	if _, there := p.xattrs[name]; !there {

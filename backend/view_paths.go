@@ -143,12 +143,12 @@ func (v *View) Put(ctx context.Context, c Caller, path string, o PutOptions, con
 
 func (v *View) putNew(ctx context.Context, c Caller, n Node, o PutOptions, content []byte) (Node, error) {
 	if o.IfMatch != "" && o.IfMatch != "none" {
-		v.m.settle(n.Pending)
+		v.m.GiveUp(n.Pending)
 		return n, fmt.Errorf("%s: %w", n.Path, ErrNotExist)
 	}
 	saved, err := v.Save(ctx, c, SaveRequest{ID: n.Inode.ID, Pending: n.Pending, Content: ByteContent(content), Op: "put"})
 	if err != nil {
-		v.m.settle(n.Pending)
+		v.m.GiveUp(n.Pending)
 	}
 	return saved, err
 }

@@ -35,9 +35,13 @@ func (v *View) Rename(ctx context.Context, c Caller, fromDir store.ID, fromName 
 	if err != nil {
 		return none, err
 	}
-	if to.node.Pending != nil {
-		v.m.settle(to.node.Pending)
-		to.there, to.node = false, Node{}
+	if p := to.node.Pending; p != nil {
+		if p.begin(pendingGone) == pendingOpen {
+			v.m.settle(p, pendingGone)
+		}
+		if to, err = v.target(ctx, c, toDir, toName); err != nil {
+			return none, err
+		}
 	}
 	isDir := from.node.Inode.Type == store.TypeDir
 	if isDir {

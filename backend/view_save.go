@@ -81,23 +81,48 @@ func (v *View) Save(ctx context.Context, c Caller, r SaveRequest) (Node, error) 
 // there" and is stale.
 func (v *View) saveNew(ctx context.Context, c Caller, r SaveRequest) (Node, error) {
 	p := r.Pending
-	place, live := p.Place()
-	if !live {
-		return Node{}, fmt.Errorf("%s: %w", place.Name, ErrNotExist)
+	switch p.begin(pendingCommitting) {
+	case pendingOpen:
+	case pendingCommitted: // by another handle, a moment ago
+		r.Pending, r.ID = nil, p.ID
+		return v.Save(ctx, c, r)
+	default:
+		return Node{}, fmt.Errorf("%s: %w", p.Inode().Name, ErrNotExist)
 	}
+	n, d, rev, err := v.createPending(ctx, c, r)
+	switch {
+	case err == nil:
+		v.m.settle(p, pendingCommitted)
+	case errors.Is(err, store.ErrExist):
+		v.m.settle(p, pendingGone)
+		return n, v.stale(c, r.Op, n, d)
+	default:
+		p.end(pendingOpen)
+		return n, err
+	}
+	n.Pending = nil
+	v.m.applier.wait(rev)
+	if c.Session != nil {
+		c.Session.Wrote(c.Proc, p.ID, n.Head.Sum)
+	}
+	return n, nil
+}
+
+func (v *View) createPending(ctx context.Context, c Caller, r SaveRequest) (Node, policy.Decision, kv.Rev, error) {
+	p := r.Pending
 	n, err := v.pendingNode(ctx, p)
 	if err != nil {
-		return n, err
+		return n, policy.Decision{}, 0, err
 	}
 	d, err := v.decideContent(ctx, c, r, n, policy.ActionCreate, false)
 	if err != nil {
-		return n, err
+		return n, d, 0, err
 	}
 	if r.Content == nil {
 		r.Content = ByteContent(r.Append)
 	}
 	p.mu.Lock()
-	f := store.NewFile{Place: place, ID: p.ID, Ino: p.Ino, Mode: p.mode, Mtime: p.mtime, Content: r.Content, Xattrs: p.xattrs}
+	f := store.NewFile{Place: p.place, ID: p.ID, Ino: p.Ino, Mode: p.mode, Mtime: p.mtime, Content: r.Content, Xattrs: p.xattrs}
 	p.mu.Unlock()
 	if f.Mtime.IsZero() {
 		f.Mtime = r.Mtime
@@ -108,20 +133,11 @@ func (v *View) saveNew(ctx context.Context, c Caller, r SaveRequest) (Node, erro
 		n.Head, rev, err = v.m.store.CreateFile(ctx, f, ch)
 		return err
 	})
-	if errors.Is(err, store.ErrExist) {
-		v.m.settle(p)
-		return n, v.stale(c, r.Op, n, d)
+	if err != nil && !errors.Is(err, store.ErrExist) {
+		err = v.commitFailed(c, r.Op, n, d, err)
 	}
-	if err != nil {
-		return n, v.commitFailed(c, r.Op, n, d, err)
-	}
-	v.m.settle(p)
-	n.Pending = nil
-	v.m.applier.wait(rev)
-	if c.Session != nil {
-		c.Session.Wrote(c.Proc, p.ID, n.Head.Sum)
-	}
-	return n, nil
+	n.Inode.Gone = false
+	return n, d, rev, err
 }
 
 // pendingNode is a pending file with the path it will have now.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"memoryfs/backend/kv"
 	"memoryfs/backend/store"
@@ -79,8 +78,8 @@ func (v *View) Create(ctx context.Context, c Caller, parent store.ID, name strin
 	if err := v.hiddenThere(ctx, t); err != nil {
 		return Node{}, false, err
 	}
-	p := &Pending{ID: v.m.store.NewID(), Ino: ino, Session: c.Session, Created: time.Now(), place: t.place, mode: mode}
-	got := v.m.reserve(p, excl)
+	p := newPending(v.m.store.NewID(), ino, c.Session, t.place, mode)
+	got := v.m.reserve(p, c.Session, excl)
 	if got == nil {
 		return Node{}, false, fmt.Errorf("%s: %w", t.path, ErrExist)
 	}
@@ -228,9 +227,16 @@ func (v *View) Unlink(ctx context.Context, c Caller, parent store.ID, name strin
 	if err != nil {
 		return t.node, err
 	}
-	if t.node.Pending != nil {
-		v.m.settle(t.node.Pending)
-		return t.node, nil
+	if p := t.node.Pending; p != nil {
+		switch p.begin(pendingGone) {
+		case pendingOpen:
+			v.m.settle(p, pendingGone)
+			return t.node, nil
+		case pendingCommitted: // a moment ago
+			return v.Unlink(ctx, c, parent, name)
+		default:
+			return t.node, fmt.Errorf("%s: %w", t.path, ErrNotExist)
+		}
 	}
 	if t.node.Inode.Type == store.TypeDir {
 		return t.node, fmt.Errorf("%s: %w", t.path, ErrIsDir)

@@ -114,7 +114,7 @@ func (d *draft) readAt(p []byte, off int64, head store.Bytes) (int, error) {
 			return n, err
 		}
 	}
-	if from := off + int64(n) - d.headSize; from < int64(len(d.buf)) {
+	if from := off + int64(n) - d.headSize; from >= 0 && from < int64(len(d.buf)) {
 		n += copy(p[n:], d.buf[from:])
 	}
 	return n, nil
@@ -178,19 +178,26 @@ func (n *node) commit(ctx context.Context, d *draft, h *handle, op string) error
 		r.Content = backend.ByteContent(content)
 	}
 	d.shared = true
-	done := make(chan struct{})
-	n.saving = done
-	n.mu.Unlock()
-	saved, err := h.view.Save(ctx, h.caller, r)
-	n.mu.Lock()
-	n.saving = nil
-	close(done)
+	saved, err := n.save(ctx, h, r)
 	d.shared = false
 	if err != nil {
 		return n.commitFailed(d, h, err)
 	}
 	n.committed(d, saved, changes, len(content))
 	return nil
+}
+
+// save gives n.mu up while the store works; other commits of this node wait.
+func (n *node) save(ctx context.Context, h *handle, r backend.SaveRequest) (backend.Node, error) {
+	done := make(chan struct{})
+	n.saving = done
+	n.mu.Unlock()
+	defer func() { // also when something below panics: go-fuse turns that into EIO
+		n.mu.Lock()
+		n.saving = nil
+		close(done)
+	}()
+	return h.view.Save(ctx, h.caller, r)
 }
 
 // committing waits for another commit of this node to end; false if there is none. n.mu is given up meanwhile.

@@ -237,6 +237,7 @@ func (h *handle) modify(ctx context.Context, op string) (*draft, error) {
 func (h *handle) begin(ctx context.Context, d *draft, op string) error {
 	n := h.node
 	if n.isPending() || n.gone && len(d.buf) > 0 {
+		d.appendOnly = n.isPending() && h.flags.Append && len(d.buf) == 0
 		return nil // nothing in the store to start from, or to be stale against
 	}
 	head, err := h.head(ctx)

@@ -56,6 +56,7 @@ func (n *node) openPending(ctx context.Context, h *handle) (fs.FileHandle, uint3
 	d := n.draftOf(h.caller.Session)
 	if d.state == draftClean {
 		d.touch(draftTruncated, h.caller.Proc)
+		d.appendOnly = h.flags.Append
 	}
 	d.handles[h] = struct{}{}
 	n.handles[h] = struct{}{}

@@ -121,7 +121,7 @@ func (j joined) ReadAt(p []byte, off int64) (int, error) {
 			return n, err
 		}
 	}
-	if from := off + int64(n) - j.head.size; from < int64(len(j.tail)) {
+	if from := off + int64(n) - j.head.size; from >= 0 && from < int64(len(j.tail)) {
 		n += copy(p[n:], j.tail[from:])
 	}
 	if n < len(p) {
