@@ -108,6 +108,9 @@ func (v *View) require(ctx context.Context, c Caller, q query) (policy.Decision,
 			return d, fmt.Errorf("%s: %w", q.path, ErrNotExist)
 		}
 	}
+	if q.target != "" {
+		q.path = q.target
+	}
 	return d, v.refuse(c, q, d, ErrDenied, v.deniedHint(q, d))
 }
 

@@ -19,25 +19,24 @@ type Who struct {
 // MountSpec is a mount to make.
 type MountSpec struct {
 	Who
-	Dir        string `json:"dir"` // absolute
-	Shared     bool   `json:"shared,omitempty"`
-	AllowOther bool   `json:"allow_other,omitempty"`
+	Dir        Path `json:"dir"` // absolute
+	Shared     bool `json:"shared,omitempty"`
+	AllowOther bool `json:"allow_other,omitempty"`
 }
 
 // MountInfo is a mount that is there.
 type MountInfo struct {
-	Dir       string `json:"dir"`
+	Dir       Path   `json:"dir"`
 	Principal string `json:"principal,omitempty"`
 	Session   string `json:"session,omitempty"`
 	Shared    bool   `json:"shared,omitempty"`
 }
 
-// PathCall names a path, relative to the memory's root; To is for mv. Paths are JSON strings: a name that is no UTF-8
-// cannot be given here, only on a mount.
+// PathCall names a path, relative to the memory's root; To is for mv.
 type PathCall struct {
 	Who
-	Path    string `json:"path"`
-	To      string `json:"to,omitempty"`
+	Path    Path   `json:"path"`
+	To      Path   `json:"to,omitempty"`
 	Parents bool   `json:"parents,omitempty"` // mkdir
 	Limit   int    `json:"limit,omitempty"`   // log; 0: all
 	Number  uint64 `json:"number,omitempty"`  // show; 0: the newest
@@ -46,7 +45,7 @@ type PathCall struct {
 // PutCall writes a file.
 type PutCall struct {
 	Who
-	Path    string `json:"path"`
+	Path    Path   `json:"path"`
 	Content []byte `json:"content"`
 	IfMatch string `json:"if_match,omitempty"`
 	Append  bool   `json:"append,omitempty"`
@@ -54,8 +53,8 @@ type PutCall struct {
 
 // Entry is a file or directory as ls shows it.
 type Entry struct {
-	Path    string    `json:"path"`
-	Name    string    `json:"name"`
+	Path    Path      `json:"path"`
+	Name    Path      `json:"name"`
 	Type    string    `json:"type"` // file, directory, symlink
 	ID      string    `json:"id"`
 	Size    int64     `json:"size"`
@@ -63,7 +62,7 @@ type Entry struct {
 	Mtime   time.Time `json:"mtime"`
 	Version uint64    `json:"version,omitempty"`
 	SHA256  string    `json:"sha256,omitempty"`
-	Target  string    `json:"target,omitempty"`
+	Target  Path      `json:"target,omitempty"`
 	Write   string    `json:"write"` // yes, propose, no
 }
 
@@ -72,8 +71,8 @@ type Version struct {
 	Memory       string    `json:"memory_id"`
 	Number       uint64    `json:"number"`
 	Op           string    `json:"op"`
-	Path         string    `json:"path"`
-	From         string    `json:"from,omitempty"`
+	Path         Path      `json:"path"`
+	From         Path      `json:"from,omitempty"`
 	Time         time.Time `json:"time"`
 	Size         int64     `json:"size"`
 	Mode         uint32    `json:"mode"`
@@ -113,7 +112,7 @@ type ExplainCall struct {
 	Who
 	Principal string        `json:"principal"`
 	Action    policy.Action `json:"action"`
-	Path      string        `json:"path"`
+	Path      Path          `json:"path"`
 	Dir       bool          `json:"dir,omitempty"`
 }
 
@@ -123,7 +122,7 @@ type TailCall struct {
 	From      uint64    `json:"from,omitempty"` // sequence; 0: the last Count records
 	Count     int       `json:"count,omitempty"`
 	Principal string    `json:"principal,omitempty"`
-	Path      string    `json:"path,omitempty"` // and below
+	Path      Path      `json:"path,omitempty"` // and below
 	Kind      string    `json:"kind,omitempty"`
 	Of        string    `json:"of_session,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
@@ -137,5 +136,5 @@ type TailReply struct {
 
 func (c TailCall) wants(r audit.Record) bool {
 	return (c.Principal == "" || r.Principal == c.Principal) && (c.Kind == "" || r.Kind == c.Kind) &&
-		(c.Of == "" || r.Session == c.Of) && !r.Time.Before(c.Since) && below(r.Path, c.Path)
+		(c.Of == "" || r.Session == c.Of) && !r.Time.Before(c.Since) && below(r.Path, string(c.Path))
 }

@@ -10,8 +10,8 @@ import (
 )
 
 func (h *Handler) entry(ctx context.Context, v *backend.View, c backend.Caller, n backend.Node) Entry {
-	e := Entry{Path: n.Path, Name: path.Base("/" + n.Path), ID: n.Inode.ID.String(), Mode: n.Inode.Mode, Mtime: n.Mtime(),
-		Target: n.Inode.Target, Write: v.Writable(ctx, c, n)}
+	e := Entry{Path: Path(n.Path), Name: Path(path.Base("/" + n.Path)), ID: n.Inode.ID.String(), Mode: n.Inode.Mode, Mtime: n.Mtime(),
+		Target: Path(n.Inode.Target), Write: v.Writable(ctx, c, n)}
 	switch n.Inode.Type {
 	case store.TypeDir:
 		e.Type = "directory"
@@ -24,7 +24,7 @@ func (h *Handler) entry(ctx context.Context, v *backend.View, c backend.Caller, 
 }
 
 func version(v store.Version) Version {
-	out := Version{Memory: v.Memory.String(), Number: v.Number, Op: string(v.Kind), Path: v.Path, From: v.From, Time: v.Time, Size: v.Size,
+	out := Version{Memory: v.Memory.String(), Number: v.Number, Op: string(v.Kind), Path: Path(v.Path), From: Path(v.From), Time: v.Time, Size: v.Size,
 		Mode: v.Mode, Principal: v.Prov.Principal, Kind: v.Prov.PrincipalKind, OnBehalfOf: v.Prov.OnBehalfOf, Session: v.Prov.Session,
 		Conversation: v.Prov.Conversation, Reason: v.Prov.Reason, Base: v.Prov.Base, Approval: v.Prov.Approval,
 		Policy: v.Prov.PolicyRevision, Decision: v.Prov.DecisionID, OpID: v.Op.String(), Process: v.Prov.Process}
@@ -42,7 +42,7 @@ func (h *Handler) cat(ctx context.Context, in PathCall) (FileReply, error) {
 	if err != nil {
 		return FileReply{}, err
 	}
-	n, b, err := v.ReadFile(ctx, c, in.Path)
+	n, b, err := v.ReadFile(ctx, c, string(in.Path))
 	if err != nil {
 		return FileReply{}, err
 	}
@@ -55,7 +55,7 @@ func (h *Handler) put(ctx context.Context, in PutCall) (FileReply, error) {
 	if err != nil {
 		return FileReply{}, err
 	}
-	n, err := v.Put(ctx, c, in.Path, backend.PutOptions{IfMatch: in.IfMatch, Append: in.Append}, in.Content)
+	n, err := v.Put(ctx, c, string(in.Path), backend.PutOptions{IfMatch: in.IfMatch, Append: in.Append}, in.Content)
 	if err != nil {
 		return FileReply{}, err
 	}
@@ -68,7 +68,7 @@ func (h *Handler) ls(ctx context.Context, in PathCall) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := v.List(ctx, c, in.Path)
+	nodes, err := v.List(ctx, c, string(in.Path))
 	out := make([]Entry, 0, len(nodes))
 	for _, n := range nodes {
 		out = append(out, h.entry(ctx, v, c, n))
@@ -86,24 +86,24 @@ func (h *Handler) onPath(ctx context.Context, in PathCall, do func(*backend.View
 }
 
 func (h *Handler) rm(ctx context.Context, in PathCall) (none, error) {
-	return h.onPath(ctx, in, func(v *backend.View, c backend.Caller) error { return v.Remove(ctx, c, in.Path) })
+	return h.onPath(ctx, in, func(v *backend.View, c backend.Caller) error { return v.Remove(ctx, c, string(in.Path)) })
 }
 
 func (h *Handler) mv(ctx context.Context, in PathCall) (none, error) {
-	return h.onPath(ctx, in, func(v *backend.View, c backend.Caller) error { return v.Move(ctx, c, in.Path, in.To) })
+	return h.onPath(ctx, in, func(v *backend.View, c backend.Caller) error { return v.Move(ctx, c, string(in.Path), string(in.To)) })
 }
 
 func (h *Handler) mkdir(ctx context.Context, in PathCall) (none, error) {
 	return h.onPath(ctx, in, func(v *backend.View, c backend.Caller) error {
 		if !in.Parents {
-			if _, err := v.Stat(ctx, c, in.Path); err == nil {
-				return fmt.Errorf("%s: %w", in.Path, backend.ErrExist)
+			if _, err := v.Stat(ctx, c, string(in.Path)); err == nil {
+				return fmt.Errorf("%s: %w", string(in.Path), backend.ErrExist)
 			}
-			if _, err := v.Stat(ctx, c, path.Dir(in.Path)); err != nil {
+			if _, err := v.Stat(ctx, c, path.Dir(string(in.Path))); err != nil {
 				return err
 			}
 		}
-		return v.MkdirAll(ctx, c, in.Path)
+		return v.MkdirAll(ctx, c, string(in.Path))
 	})
 }
 
@@ -112,7 +112,7 @@ func (h *Handler) logOf(ctx context.Context, in PathCall) ([]Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := v.Log(ctx, c, in.Path, in.Limit)
+	all, err := v.Log(ctx, c, string(in.Path), in.Limit)
 	out := make([]Version, 0, len(all))
 	for _, x := range all {
 		out = append(out, version(x))
@@ -125,7 +125,7 @@ func (h *Handler) show(ctx context.Context, in PathCall) (FileReply, error) {
 	if err != nil {
 		return FileReply{}, err
 	}
-	ver, b, err := v.Show(ctx, c, in.Path, in.Number)
+	ver, b, err := v.Show(ctx, c, string(in.Path), in.Number)
 	if err != nil {
 		return FileReply{}, err
 	}

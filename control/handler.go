@@ -138,6 +138,16 @@ func (h *Handler) caller(v *backend.View, who Who) backend.Caller {
 		Claimed: policy.Claimed{Session: who.Session, Reason: who.Reason, Conversation: who.Conversation}}
 }
 
+// operator is whom the daemon's own process belongs to, or an admin: who could kill it may as well stop it in order,
+// also when the registry has lost him.
+func (h *Handler) operator(ctx context.Context, who Who) error {
+	if uid, ok := ctx.Value(peerKey{}).(uint32); ok && uid == uint32(os.Getuid()) {
+		return nil
+	}
+	_, err := h.admin(ctx, who)
+	return err
+}
+
 // admin asks for the right to see and steer the daemon.
 func (h *Handler) admin(ctx context.Context, who Who) (*backend.View, error) {
 	v, c, err := h.view(ctx, who)
@@ -150,8 +160,10 @@ func (h *Handler) admin(ctx context.Context, who Who) (*backend.View, error) {
 type none struct{}
 
 func (h *Handler) status(ctx context.Context, _ Who) (StatusReply, error) {
-	if _, err := h.peer(ctx); err != nil {
-		return StatusReply{}, err
+	if err := h.operator(ctx, Who{}); err != nil {
+		if _, err := h.peer(ctx); err != nil {
+			return StatusReply{}, err
+		}
 	}
 	s := StatusReply{Status: h.mem.Status(ctx), Mounts: []MountInfo{}}
 	if h.mounter != nil {
@@ -183,41 +195,48 @@ func (h *Handler) mount(ctx context.Context, spec MountSpec) (MountInfo, error) 
 	if err := h.mounter.Mount(ctx, spec); err != nil {
 		return MountInfo{}, fmt.Errorf("%w: %w", errMount, err)
 	}
-	rec := audit.Record{Kind: "mount", Op: "mount", Mount: spec.Dir, Principal: spec.As, OnBehalf: v.Principal().ID, Session: spec.Session, Reason: spec.Reason}
-	if err := h.record(ctx, rec); err != nil {
-		return MountInfo{}, errors.Join(err, h.mounter.Unmount(ctx, spec.Dir))
+	rec := audit.Record{Kind: "mount", Op: "mount", Mount: spec.Dir.String(), Principal: spec.As, OnBehalf: v.Principal().ID, Session: spec.Session, Reason: spec.Reason}
+	if err := h.record(ctx, rec); err != nil { // a mount changes nothing; a full disk must not keep readers out
+		h.log.Error("the mount could not be recorded", "dir", spec.Dir, "error", err)
 	}
 	return MountInfo{Dir: spec.Dir, Principal: spec.As, Session: spec.Session, Shared: spec.Shared}, nil
 }
 
 func (h *Handler) unmount(ctx context.Context, spec MountSpec) (none, error) {
-	v, err := h.peer(ctx)
-	if err != nil || h.mounter == nil {
-		return none{}, errors.Join(err, fmt.Errorf("%s: %w", spec.Dir, backend.ErrNotExist))
-	}
-	for _, m := range h.mounter.Mounts() {
-		if m.Dir != spec.Dir {
-			continue
+	if h.mounter != nil {
+		for _, m := range h.mounter.Mounts() {
+			if m.Dir != spec.Dir {
+				continue
+			}
+			if err := h.mayUnmount(ctx, m, spec.Who); err != nil {
+				return none{}, err
+			}
+			if err := h.mounter.Unmount(ctx, string(m.Dir)); err != nil {
+				return none{}, fmt.Errorf("%w: %w", errMount, err)
+			}
+			return none{}, nil
 		}
-		c := h.caller(v, spec.Who)
-		if m.Principal == "" {
-			err = v.MayAdmin(ctx, c)
-		} else {
-			err = v.MayMount(ctx, c, m.Principal)
-		}
-		if err != nil {
-			return none{}, err
-		}
-		if err := h.mounter.Unmount(ctx, m.Dir); err != nil {
-			return none{}, fmt.Errorf("%w: %w", errMount, err)
-		}
-		return none{}, h.record(ctx, audit.Record{Kind: "unmount", Op: "unmount", Mount: m.Dir, Principal: m.Principal, OnBehalf: v.Principal().ID})
 	}
 	return none{}, fmt.Errorf("%s is no mount of this daemon: %w", spec.Dir, backend.ErrNotExist)
 }
 
+// mayUnmount: the operator, and whoever may mount as the mount's principal.
+func (h *Handler) mayUnmount(ctx context.Context, m MountInfo, who Who) error {
+	if h.operator(ctx, who) == nil {
+		return nil
+	}
+	v, err := h.peer(ctx)
+	if err != nil {
+		return err
+	}
+	if m.Principal == "" {
+		return v.MayAdmin(ctx, h.caller(v, who))
+	}
+	return v.MayMount(ctx, h.caller(v, who), m.Principal)
+}
+
 func (h *Handler) stop(ctx context.Context, who Who) (none, error) {
-	if _, err := h.admin(ctx, who); err != nil {
+	if err := h.operator(ctx, who); err != nil {
 		return none{}, err
 	}
 	if h.mounter != nil {

@@ -13,7 +13,7 @@ import (
 type Problem struct {
 	Kind     string   `json:"kind"`
 	Title    string   `json:"title"`
-	Path     string   `json:"path,omitempty"`
+	Path     Path     `json:"path,omitempty"`
 	Errno    string   `json:"errno,omitempty"`
 	Rules    []string `json:"rules,omitempty"`
 	Decision string   `json:"decision,omitempty"`
@@ -29,6 +29,7 @@ var kinds = []struct {
 	kind   string
 	status int
 }{
+	{ErrTaken, "exists", http.StatusConflict},
 	{backend.ErrStale, "stale", http.StatusPreconditionFailed},
 	{backend.ErrDenied, "denied", http.StatusForbidden},
 	{backend.ErrNotExist, "not_found", http.StatusNotFound},
@@ -55,6 +56,9 @@ var kinds = []struct {
 	{context.DeadlineExceeded, "cancelled", http.StatusServiceUnavailable},
 }
 
+// ErrTaken is for a Mounter to say that something is mounted there already.
+var ErrTaken = errors.New("taken")
+
 // errMount wraps what a Mounter answers: it is for people to read.
 var errMount = errors.New("cannot be mounted")
 
@@ -80,7 +84,7 @@ func AsProblem(err error) (*Problem, int) {
 	}
 	var r *backend.Refusal
 	if errors.As(err, &r) {
-		p.Path, p.Errno, p.Rules, p.Decision, p.Cause, p.Hint = r.Path, r.Errno, r.Rules, r.Decision, r.Cause, r.Hint
+		p.Path, p.Errno, p.Rules, p.Decision, p.Cause, p.Hint = Path(r.Path), r.Errno, r.Rules, r.Decision, r.Cause, r.Hint
 	}
 	return p, status
 }

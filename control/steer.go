@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +98,9 @@ func (h *Handler) explain(ctx context.Context, in ExplainCall) (policy.Explanati
 	if err != nil {
 		return policy.Explanation{}, err
 	}
+	if !slices.Contains(actions, in.Action) {
+		return policy.Explanation{}, fmt.Errorf("action %q is none of %v: %w", in.Action, actions, errBadRequest)
+	}
 	if in.Principal == "" {
 		in.Principal = v.Principal().ID
 	}
@@ -107,19 +111,22 @@ func (h *Handler) explain(ctx context.Context, in ExplainCall) (policy.Explanati
 			}
 		}
 	}
-	r := policy.Request{Caller: in.Principal, Action: in.Action, Path: strings.Trim(in.Path, "/"), Dir: in.Dir, Claimed: c.Claimed}
+	r := policy.Request{Caller: in.Principal, Action: in.Action, Path: strings.Trim(string(in.Path), "/"), Dir: in.Dir, Claimed: c.Claimed}
 	if in.Action == policy.ActionMount {
 		r.Target, r.Path = r.Path, ""
 	}
 	return h.mem.Policy().Explain(ctx, r), nil
 }
 
+var actions = []policy.Action{policy.ActionList, policy.ActionRead, policy.ActionWrite, policy.ActionCreate, policy.ActionDelete,
+	policy.ActionMount, policy.ActionAdmin}
+
 type reloadReply struct {
 	Revision string `json:"policy_revision"`
 }
 
 func (h *Handler) reload(ctx context.Context, who Who) (reloadReply, error) {
-	if _, err := h.admin(ctx, who); err != nil {
+	if err := h.operator(ctx, who); err != nil {
 		return reloadReply{}, err
 	}
 	err := h.mem.Policy().Reload(ctx)

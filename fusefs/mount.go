@@ -229,7 +229,7 @@ func prepareDir(dir string) error {
 	if kind, ok, err := mountedAt(dir); err != nil {
 		return err
 	} else if ok {
-		return fmt.Errorf("%s is a mount point already (%s): unmount it first, or choose another directory", dir, kind)
+		return fmt.Errorf("%s %w (%s): unmount it first, or choose another directory", dir, ErrMounted, kind)
 	}
 	return nil
 }

@@ -8,10 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// ErrMounted: something is mounted there already.
+var ErrMounted = errors.New("is a mount point already")
 
 // mountedAt tells what is mounted exactly at dir, by /proc/self/mountinfo (proc(5)): asking the path itself would hang
 // on a stuck mount. The topmost one counts.
@@ -53,8 +55,8 @@ func IsDead(dir string) (bool, error) {
 	if err != nil || !ok || kind != "fuse."+FSName {
 		return false, err
 	}
-	var st syscall.Stat_t
-	return errors.Is(syscall.Stat(dir, &st), syscall.ENOTCONN), nil
+	var st unix.Statfs_t // stat(2) of the root may be answered from the kernel's cache
+	return errors.Is(unix.Statfs(dir, &st), unix.ENOTCONN), nil
 }
 
 // CleanDead takes a dead memoryfs mount away, and nothing else. A process whose cwd is inside keeps its dead view.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
 
 	"memoryfs/backend"
 	"memoryfs/backend/kv/badgerkv"
@@ -42,6 +44,9 @@ func (a *app) connect(ctx context.Context, fn func(*control.Client) error) error
 			}
 			return err
 		}
+		if err := ours(dir); err != nil {
+			return err
+		}
 		log := hclog.New(&hclog.LoggerOptions{Name: "memoryfs", Output: a.err, Level: hclog.Error})
 		mem, err := backend.Open(ctx, backend.Config{Dir: dir, Logger: log})
 		if errors.Is(err, badgerkv.ErrLocked) && time.Now().Before(deadline) {
@@ -59,7 +64,19 @@ func (a *app) connect(ctx context.Context, fn func(*control.Client) error) error
 }
 
 func noStore(dir string) error {
-	return fmt.Errorf("there is no store in %s: make one with memoryfs init, or name it with --store", dir)
+	return fmt.Errorf("%w in %s: make one with memoryfs init, or name it with --store", errConfig, dir)
+}
+
+// ours refuses the store of another user: root would leave files in it that its owner cannot use.
+func ours(dir string) error {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return nil // said better elsewhere
+	}
+	if s, ok := st.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
+		return fmt.Errorf("%w: %s belongs to uid %d: run this as that user", errConfig, dir, s.Uid)
+	}
+	return nil
 }
 
 // call is connect for one call.
@@ -67,7 +84,10 @@ func (a *app) call(ctx context.Context, name string, in, out any) error {
 	return a.connect(ctx, func(c *control.Client) error { return c.Call(ctx, name, in, out) })
 }
 
-const startTimeout = 10 * time.Second
+const (
+	startTimeout = 10 * time.Second
+	maxLog       = 10 << 20 // bytes of daemon.log; then it becomes daemon.log.old
+)
 
 // daemon returns a client of the store's daemon, starting it if none runs.
 func (a *app) daemon(ctx context.Context) (*control.Client, error) {
@@ -84,10 +104,19 @@ func (a *app) daemon(ctx context.Context) (*control.Client, error) {
 	if _, err := os.Stat(filepath.Join(dir, backend.DataDir)); err != nil {
 		return nil, noStore(dir)
 	}
-	if err := startDaemon(dir); err != nil {
+	if err := ours(dir); err != nil {
 		return nil, err
 	}
-	return control.Dial(dir)
+	for deadline := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
+		err := startDaemon(dir)
+		if err != nil && (!errors.Is(err, badgerkv.ErrLocked) || time.Now().After(deadline)) {
+			return nil, err
+		}
+		// Another mount may have started it, or another command holds the store for a moment.
+		if c, err := control.Dial(dir); err == nil {
+			return c, nil
+		}
+	}
 }
 
 // startDaemon runs this program again, apart from the terminal and from every directory, and waits until it says that
@@ -97,7 +126,13 @@ func startDaemon(dir string) error {
 	if err != nil {
 		return err
 	}
-	logFile, err := os.OpenFile(filepath.Join(dir, "daemon.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	logName := filepath.Join(dir, "daemon.log")
+	if st, err := os.Stat(logName); err == nil && st.Size() > maxLog {
+		if err := os.Rename(logName, logName+".old"); err != nil {
+			return fmt.Errorf("%w: %w", errDaemon, err)
+		}
+	}
+	logFile, err := os.OpenFile(logName, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDaemon, err)
 	}
@@ -111,6 +146,10 @@ func startDaemon(dir string) error {
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = logFile, logFile, []*os.File{w}
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// Descriptors that our caller left open are not for a daemon: a lock would be held, a pipe never end.
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("%w: %w", errDaemon, err)
+	}
 	err = cmd.Start()
 	w.Close()
 	if err != nil {
@@ -124,6 +163,9 @@ func startDaemon(dir string) error {
 		return fmt.Errorf("%w within %s; see %s", errDaemon, startTimeout, logFile.Name())
 	}
 	if why := strings.TrimSpace(string(said)); why != "ready" {
+		if why == heldMark {
+			return fmt.Errorf("%w: %w", errDaemon, badgerkv.ErrLocked)
+		}
 		if why == "" {
 			why = "see " + logFile.Name()
 		}
@@ -132,26 +174,42 @@ func startDaemon(dir string) error {
 	return cmd.Process.Release()
 }
 
+// heldMark is what a daemon says that finds the store held.
+const heldMark = "held"
+
 // path turns a word of the command line into a path of the memory: one that leads into a live mount of this store
 // (relative or absolute), or the memory's own path. The mount is not touched.
-func (a *app) path(ctx context.Context, c *control.Client, word string) (string, error) {
-	abs, err := filepath.Abs(word)
-	if err != nil {
-		return "", err
+func (a *app) path(ctx context.Context, c *control.Client, word string) (control.Path, error) {
+	abs := word
+	if !filepath.IsAbs(word) {
+		cwd, err := unix.Getwd() // the physical one, as mounts are known by
+		if err != nil {
+			return "", err
+		}
+		abs = filepath.Join(cwd, word)
 	}
 	var s control.StatusReply
 	if err := c.Call(ctx, "status", control.Who{}, &s); err != nil {
 		return "", err
 	}
+	real := abs
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
+		real = filepath.Join(dir, filepath.Base(abs))
+	}
 	for _, m := range s.Mounts {
-		if abs == m.Dir {
-			return "", nil
-		}
-		if rest, ok := strings.CutPrefix(abs, m.Dir+"/"); ok {
-			return rest, nil
+		for _, p := range []string{filepath.Clean(abs), real} {
+			if p == string(m.Dir) {
+				return "", nil
+			}
+			if rest, ok := strings.CutPrefix(p, string(m.Dir)+"/"); ok {
+				return control.Path(rest), nil
+			}
 		}
 	}
-	return strings.Trim(word, "/"), nil
+	if filepath.IsAbs(word) && filepath.Clean(word) != "/" {
+		return "", fmt.Errorf("%w: %s is on no mount of this store (a path of the memory itself has no leading /)", errUsage, word)
+	}
+	return control.Path(strings.Trim(word, "/")), nil
 }
 
 // pathCall is a call on one path.

@@ -16,7 +16,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
+	"memoryfs/audit"
 	"memoryfs/backend"
+	"memoryfs/backend/kv/badgerkv"
 	"memoryfs/control"
 	"memoryfs/fusefs"
 )
@@ -52,8 +54,10 @@ SIGHUP reloads policy and registry. Use it under a service manager; "memoryfs mo
 				fmt.Fprintln(ready, "ready")
 				ready.Close()
 			}, true)
-			if err != nil {
-				fmt.Fprintln(ready, err) // nobody reads it once the daemon was ready
+			if errors.Is(err, badgerkv.ErrLocked) {
+				fmt.Fprintln(ready, heldMark)
+			} else if err != nil {
+				fmt.Fprintln(ready, strings.ReplaceAll(err.Error(), "\n", "; ")) // nobody reads it once the daemon was ready
 			}
 			return err
 		},
@@ -90,12 +94,13 @@ func (d *daemon) serve(ctx context.Context, first *control.MountSpec, ready func
 		return err
 	}
 	defer os.Remove(filepath.Join(d.dir, control.SocketName))
-	specs := slices.Clone(configured(d.mem.Settings()))
+	handler := control.New(d.mem, d, d.log)
+	specs := configured(d.mem.Settings())
 	if first != nil {
 		specs = append(specs, *first)
 	}
-	for _, s := range specs {
-		if err := d.Mount(ctx, s); err != nil {
+	for _, s := range specs { // as any caller of this uid would: policy says whether
+		if err := control.InProcess(handler).Call(ctx, "mount", s, nil); err != nil {
 			return errors.Join(err, l.Close())
 		}
 	}
@@ -111,27 +116,31 @@ func (d *daemon) serve(ctx context.Context, first *control.MountSpec, ready func
 		ready()
 	}
 	d.log.Info("serving", "store", d.dir, "mounts", len(specs))
-	return control.Serve(ctx, l, control.New(d.mem, d, d.log))
+	return control.Serve(ctx, l, handler)
 }
 
 func configured(s backend.Settings) []control.MountSpec {
 	var specs []control.MountSpec
 	for _, m := range s.Mounts {
-		specs = append(specs, control.MountSpec{Who: control.Who{As: m.As, Session: m.Session}, Dir: m.Dir, Shared: m.Shared, AllowOther: m.AllowOther})
+		specs = append(specs, control.MountSpec{Who: control.Who{As: m.As, Session: m.Session}, Dir: control.Path(m.Dir), Shared: m.Shared, AllowOther: m.AllowOther})
 	}
 	return specs
 }
 
 // Mount makes a mount. It stays until Unmount, or until somebody unmounts it.
 func (d *daemon) Mount(ctx context.Context, s control.MountSpec) error {
-	if err := apart(d.dir, s.Dir); err != nil {
+	dir := string(s.Dir)
+	if err := d.apart(dir); err != nil {
 		return err
 	}
-	if dead, err := fusefs.IsDead(s.Dir); err == nil && dead {
-		d.log.Warn("cleaning a dead mount", "dir", s.Dir)
+	if dead, err := fusefs.IsDead(dir); err == nil && dead {
+		d.log.Warn("cleaning a dead mount", "dir", dir)
 	}
-	m, err := fusefs.New(ctx, d.mem, fusefs.Config{Dir: s.Dir, Principal: s.As, Session: s.Session, Reason: s.Reason,
+	m, err := fusefs.New(ctx, d.mem, fusefs.Config{Dir: dir, Principal: s.As, Session: s.Session, Reason: s.Reason,
 		Conversation: s.Conversation, Shared: s.Shared, AllowOther: s.AllowOther, Logger: d.log, Debug: os.Getenv("MEMORYFS_TRACE") != ""})
+	if errors.Is(err, fusefs.ErrMounted) {
+		return fmt.Errorf("%w: %w", control.ErrTaken, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -150,10 +159,13 @@ func (d *daemon) await(m *fusefs.Mount) {
 	<-m.Done()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if dir := m.Info().Dir; d.mounts[dir] == m {
-		delete(d.mounts, dir)
+	info := m.Info()
+	if d.mounts[info.Dir] == m {
+		delete(d.mounts, info.Dir)
 	}
-	d.log.Info("unmounted", "dir", m.Info().Dir)
+	d.log.Info("unmounted", "dir", info.Dir)
+	d.mem.Audit().Refuse(audit.Record{Time: time.Now(), Kind: "unmount", Op: "unmount", Mount: audit.Quote(info.Dir),
+		Principal: info.Principal, Session: info.Session})
 	if d.idle != nil && len(d.mounts) == 0 {
 		d.idle.Reset(idleExit)
 	}
@@ -176,9 +188,10 @@ func (d *daemon) Mounts() []control.MountInfo {
 	defer d.mu.Unlock()
 	out := make([]control.MountInfo, 0, len(d.mounts))
 	for _, m := range d.mounts {
-		out = append(out, control.MountInfo(m.Info()))
+		i := m.Info()
+		out = append(out, control.MountInfo{Dir: control.Path(i.Dir), Principal: i.Principal, Session: i.Session, Shared: i.Shared})
 	}
-	slices.SortFunc(out, func(a, b control.MountInfo) int { return strings.Compare(a.Dir, b.Dir) })
+	slices.SortFunc(out, func(a, b control.MountInfo) int { return strings.Compare(string(a.Dir), string(b.Dir)) })
 	return out
 }
 
@@ -205,8 +218,21 @@ func (d *daemon) unmountAll() {
 	}
 }
 
-// apart refuses a mount point that would have the daemon read its own mount: the store in it, or it in the store.
-func apart(storeDir, mountDir string) error {
+// apart refuses a mount point that would have the daemon read its own mount: the store in it, it in the store, or it in
+// another mount of this daemon.
+func (d *daemon) apart(mountDir string) error {
+	for _, m := range d.Mounts() {
+		if strings.HasPrefix(mountDir, string(m.Dir)+"/") {
+			return fmt.Errorf("%s lies in the mount %s: choose another directory", mountDir, m.Dir)
+		}
+	}
+	storeDir, err := filepath.EvalSymlinks(d.dir)
+	if err != nil {
+		return err
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(mountDir)); err == nil {
+		mountDir = filepath.Join(dir, filepath.Base(mountDir))
+	}
 	for _, pair := range [][2]string{{storeDir, mountDir}, {mountDir, storeDir}} {
 		rel, err := filepath.Rel(pair[0], pair[1])
 		if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {

@@ -15,7 +15,7 @@ func (a *app) catCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cat PATH…",
 		Short: "Print files",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  args(1, 1<<20),
 		RunE: func(c *cobra.Command, words []string) error {
 			for _, w := range words {
 				var f control.FileReply
@@ -98,12 +98,12 @@ func (a *app) list(list []control.Entry, long bool) {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	defer w.Flush()
 	for _, e := range list {
-		name := e.Name
+		name := e.Name.String()
 		if e.Type == "directory" {
 			name += "/"
 		}
 		if e.Type == "symlink" {
-			name += " -> " + e.Target
+			name += " -> " + e.Target.String()
 		}
 		if !long {
 			fmt.Fprintln(w, name)
@@ -117,7 +117,7 @@ func (a *app) rmCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm PATH…",
 		Short: "Remove files and empty directories; their history stays",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  args(1, 1<<20),
 		RunE: func(c *cobra.Command, words []string) error {
 			for _, w := range words {
 				if err := a.pathCall(c.Context(), "rm", w, control.PathCall{}, nil); err != nil {

@@ -40,9 +40,9 @@ func (a *app) version(v control.Version) {
 		who += " on behalf of " + v.OnBehalfOf
 	}
 	fmt.Fprintf(a.out, "  author    %s\n", who)
-	path := v.Path
+	path := v.Path.String()
 	if v.From != "" {
-		path += " (from " + v.From + ")"
+		path += " (from " + v.From.String() + ")"
 	}
 	for _, line := range []struct{ key, value string }{{"path", path}, {"session", v.Session}, {"conversation", v.Conversation},
 		{"reason", v.Reason}, {"approval", v.Approval}, {"base", v.Base}, {"sha256", v.SHA256}} {

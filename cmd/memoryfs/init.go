@@ -42,7 +42,8 @@ func (a *app) initCmd() *cobra.Command {
 				return err
 			}
 			if err := fill(c.Context(), dir, human, sample); err != nil {
-				return err
+				// Half a store is worse than none: the next init begins anew. Settings, registry and policy stay.
+				return errors.Join(err, os.RemoveAll(filepath.Join(dir, backend.DataDir)), os.RemoveAll(filepath.Join(dir, backend.AuditDir)))
 			}
 			made := map[string]string{"store": dir, "human": human}
 			return a.print(made, func() {

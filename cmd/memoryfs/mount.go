@@ -33,7 +33,7 @@ belongs to that of MEMORYFS_SESSION in its environment, its container, or its te
 			if err != nil {
 				return err
 			}
-			spec.Who, spec.Dir = a.who, dir
+			spec.Who, spec.Dir = a.who, control.Path(dir)
 			if !c.Flags().Changed("session") {
 				spec.Session = os.Getenv("MEMORYFS_SESSION") // else each caller's own
 			}
@@ -72,11 +72,6 @@ func (a *app) mountForeground(c *cobra.Command, spec control.MountSpec) error {
 	}
 	if _, err := control.Dial(dir); err == nil {
 		return fmt.Errorf("%w: one runs already: mount without --foreground, or stop it (memoryfs stop)", errDaemon)
-	}
-	if spec.As == "" && !spec.Shared {
-		if spec.As, err = a.self(c.Context()); err != nil {
-			return err
-		}
 	}
 	return a.serve(c.Context(), &spec, func() { fmt.Fprintf(a.out, "%s is mounted; Ctrl-C ends it\n", spec.Dir) }, false)
 }
@@ -125,7 +120,7 @@ func (a *app) unmountCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return client.Call(c.Context(), "unmount", control.MountSpec{Who: a.who, Dir: dir}, nil)
+			return client.Call(c.Context(), "unmount", control.MountSpec{Who: a.who, Dir: control.Path(dir)}, nil)
 		},
 	}
 }

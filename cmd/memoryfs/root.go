@@ -29,7 +29,23 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errw)
-	return report(errw, root.ExecuteContext(ctx))
+	err := known(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
+	return report(errw, err, a.json)
+}
+
+// known refuses words that are no verb: cobra's own error for that has no type.
+func known(root *cobra.Command, args []string) error {
+	c, rest, err := root.Find(args)
+	if err != nil {
+		return fmt.Errorf("%w: %w (see memoryfs help)", errUsage, err)
+	}
+	if c.HasSubCommands() && c != root && len(rest) > 0 && rest[0] != "help" && rest[0][0] != '-' {
+		return fmt.Errorf("%w: there is no memoryfs %s %s (see memoryfs help %s)", errUsage, c.Name(), rest[0], c.Name())
+	}
+	return nil
 }
 
 func (a *app) root() *cobra.Command {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -31,6 +29,11 @@ func (a *app) auditTailCmd() *cobra.Command {
 		Short: "Print the last records, one JSON line each",
 		Args:  args(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if dir, err := a.storeDir(); err == nil && follow {
+				if _, err := control.Dial(dir); err != nil {
+					return fmt.Errorf("--follow needs the daemon, or it would keep the store from everybody: %w", err)
+				}
+			}
 			return a.connect(c.Context(), func(client *control.Client) error {
 				in.Who = a.who
 				for {
@@ -58,7 +61,7 @@ func (a *app) auditTailCmd() *cobra.Command {
 	f.IntVarP(&in.Count, "lines", "n", 20, "how many")
 	f.BoolVarP(&follow, "follow", "f", false, "go on as records come")
 	f.StringVar(&in.Principal, "principal", "", "only this principal's")
-	f.StringVar(&in.Path, "path", "", "only of this path and below")
+	f.StringVar((*string)(&in.Path), "path", "", "only of this path and below")
 	f.StringVar(&in.Kind, "kind", "", "only this kind: change, refusal, read, mount, unmount, policy, recover")
 	f.StringVar(&in.Of, "of-session", "", "only this session's")
 	return c
@@ -249,13 +252,4 @@ func (a *app) policyReloadCmd() *cobra.Command {
 			return a.print(out, func() { fmt.Fprintln(a.out, "policy", out.Revision) })
 		},
 	}
-}
-
-// self is the principal of this process's uid, for a mount that nobody is asked about.
-func (a *app) self(ctx context.Context) (string, error) {
-	var x policy.Explanation
-	if err := a.call(ctx, "explain", control.ExplainCall{Action: policy.ActionAdmin}, &x); err != nil {
-		return "", fmt.Errorf("who uid %d is: %w", os.Getuid(), err)
-	}
-	return x.Principal, nil
 }
