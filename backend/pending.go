@@ -87,15 +87,29 @@ func (p *Pending) seenBy(s *Session) bool {
 	return ok
 }
 
-func (p *Pending) setattr(r store.SetattrRequest) {
+// settled waits for a commit that runs, and tells whether the file is in the store, or gone: then there is nothing to
+// change here. p.mu is held.
+func (p *Pending) settled() bool {
+	for p.state == pendingCommitting {
+		p.idle.Wait()
+	}
+	return p.state != pendingOpen
+}
+
+// setattr changes what the first commit will have. done is false if that has happened already.
+func (p *Pending) setattr(r store.SetattrRequest) (done bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.settled() {
+		return false
+	}
 	if r.Mode != nil {
 		p.mode = *r.Mode
 	}
 	if r.Mtime != nil {
 		p.mtime = *r.Mtime
 	}
+	return true
 }
 
 // pendingAt finds the pending file of a name, if this session has created it.

@@ -15,11 +15,8 @@ const XattrPrefix = "user.memory."
 
 // Setattr changes mode and times. It needs the right to write.
 func (v *View) Setattr(ctx context.Context, c Caller, n Node, r store.SetattrRequest) error {
-	if n.Pending != nil {
-		if _, live := n.Pending.Place(); live {
-			n.Pending.setattr(r)
-			return nil
-		}
+	if n.Pending != nil && n.Pending.setattr(r) {
+		return nil
 	}
 	return v.changeAttr(ctx, c, "setattr", n, func(ctx context.Context, ch store.Change) (kv.Rev, error) {
 		return v.m.store.Setattr(ctx, n.Inode.ID, r, ch)
@@ -98,7 +95,7 @@ func (v *View) changeAttr(ctx context.Context, c Caller, op string, n Node, do f
 func (p *Pending) setXattr(name string, value []byte, create, replace bool) (done bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state > pendingCommitting {
+	if p.settled() {
 		return false, nil
 	}
 	_, there := p.xattrs[name]
@@ -128,7 +125,7 @@ const maxXattrs = 64 << 10 // bytes of names and values on one inode, as in the 
 func (p *Pending) removeXattr(name string) (done bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state > pendingCommitting {
+	if p.settled() {
 		return false, nil
 	}
 	if _, there := p.xattrs[name]; !there {

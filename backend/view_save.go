@@ -122,7 +122,7 @@ func (v *View) createPending(ctx context.Context, c Caller, r SaveRequest) (Node
 		r.Content = ByteContent(r.Append)
 	}
 	p.mu.Lock()
-	f := store.NewFile{Place: p.place, ID: p.ID, Ino: p.Ino, Mode: p.mode, Mtime: p.mtime, Content: r.Content, Xattrs: p.xattrs}
+	f := store.NewFile{Place: p.place, ID: p.ID, Ino: p.Ino, Mode: p.mode, Mtime: p.mtime, Btime: p.Created, Content: r.Content, Xattrs: p.xattrs}
 	p.mu.Unlock()
 	if f.Mtime.IsZero() {
 		f.Mtime = r.Mtime

@@ -167,6 +167,7 @@ type NewFile struct {
 	Ino     uint64
 	Mode    uint32
 	Mtime   time.Time // zero: now
+	Btime   time.Time // when a program created it, which may be before this commit; zero: now
 	Content Bytes     // nil: empty
 	Xattrs  map[string][]byte
 }

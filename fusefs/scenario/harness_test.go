@@ -211,7 +211,12 @@ func sh(t *testing.T, mount, script string, env ...string) result {
 
 func run(t *testing.T, env []string, name string, args ...string) result {
 	t.Helper()
-	c, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	return runFor(t, 20*time.Second, env, name, args...)
+}
+
+func runFor(t *testing.T, limit time.Duration, env []string, name string, args ...string) result {
+	t.Helper()
+	c, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(c, name, args...)
 	cmd.Env = append(os.Environ(), env...)
