@@ -9,9 +9,11 @@ require (
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/open-policy-agent/opa v1.22.3
 	github.com/spf13/cobra v1.10.2
+	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/sys v0.49.0
 	golang.org/x/tools v0.51.0
+	pgregory.net/rapid v1.3.0
 )
 
 require (

@@ -53,7 +53,8 @@ func DefaultSettings() Settings {
 		Limits: Limits{MaxFile: 64 << 20, MaxReason: 10 << 10},
 		Ephemeral: Ephemeral{
 			Names: []string{"*~", ".*.sw?", "*.sw?", ".#*", "#*#", "4913", "sed??????", ".goutputstream-*",
-				"*.tmp", "*.tmp.*", ".tmp*", "tmp????????", ".*.??????"},
+				"*.tmp", "*.tmp.*", ".tmp*", "tmp????????", ".*.??????",
+				"XX??????"}, // perl -i (measured: perl 5.36 makes XXykkFqI)
 			Keep: 7 * 24 * time.Hour,
 		},
 	}

@@ -215,8 +215,16 @@ func (m *Memory) Status(ctx context.Context) Status {
 // Usage is for statfs.
 func (m *Memory) Usage() (kv.Usage, error) { return m.store.Usage() }
 
-// Fsck checks tree, versions and blobs.
-func (m *Memory) Fsck(ctx context.Context) (store.FsckReport, error) { return m.store.Fsck(ctx) }
+// Fsck checks the engine's files, then tree, versions and blobs.
+func (m *Memory) Fsck(ctx context.Context) (store.FsckReport, error) {
+	damage := m.kv.Verify()
+	r, err := m.store.Fsck(ctx)
+	if errors.Is(damage, kv.ErrCorrupt) {
+		r.Problems = append(r.Problems, store.Problem{Key: DataDir, Detail: damage.Error()})
+		damage = nil
+	}
+	return r, errors.Join(damage, err)
+}
 
 // Audit is the log, for records that are no change of the store (a mount, a start) and for Sync.
 func (m *Memory) Audit() *audit.Log { return m.audit }

@@ -31,7 +31,7 @@ func (n *node) memoryXattrs(s state) []string {
 		return nil
 	case s.Inode.Type == store.TypeDir:
 		return []string{xaID, xaWrite}
-	case s.Pending != nil, s.Inode.Owner != "":
+	case s.Inode.Owner != "":
 		return []string{xaWrite}
 	}
 	return []string{xaID, xaVersion, xaSHA256, xaAuthor, xaSession, xaReason, xaTime, xaApproval, xaWrite}
@@ -59,7 +59,7 @@ func (n *node) memoryXattr(ctx context.Context, v *backend.View, c backend.Calle
 	case xaWrite:
 		return []byte(v.Writable(ctx, c, s.Node)), nil
 	}
-	ver, err := v.LastVersion(ctx, c, s.Node)
+	ver, err := n.lastVersion(ctx, v, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -80,4 +80,14 @@ func (n *node) memoryXattr(ctx context.Context, v *backend.View, c backend.Calle
 		return []byte(ver.Prov.Approval), nil
 	}
 	return nil, none
+}
+
+// lastVersion is the head's; a file that is created and not committed has the names already, as version 0 of whoever
+// asks: it is seen by its own session only.
+func (n *node) lastVersion(ctx context.Context, v *backend.View, c backend.Caller, s state) (store.Version, error) {
+	if s.Pending == nil {
+		return v.LastVersion(ctx, c, s.Node)
+	}
+	return store.Version{Time: s.Inode.Btime, Prov: store.Provenance{Principal: v.Principal().ID, Session: c.Session.Name,
+		Reason: c.Claimed.Reason}}, nil
 }

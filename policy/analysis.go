@@ -2,55 +2,101 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-var (
-	verdictsRef    = ast.MustParseRef("data.memory.authz.verdicts")
-	obligationsRef = ast.MustParseRef("data.memory.authz.obligations")
-)
+// Parsed at each load; no package-level state.
+func verdictsRef() ast.Ref    { return ast.MustParseRef("data.memory.authz.verdicts") }
+func obligationsRef() ast.Ref { return ast.MustParseRef("data.memory.authz.obligations") }
 
-// reads says which parts of the input a policy looks at: what it does not look at need not be in the cache's key.
+// reads says which parts of the input a policy looks at: what it does not look at need not be in the cache's key, nor in
+// the input.
 type reads struct {
 	claimed, attested, size, content, base, commit bool
 }
 
-// everything is what a rule is taken to read that uses the input in a way that cannot be followed.
-var everything = []string{"claimed", "attested", "size", "content", "base_none", "commit"}
+// inputFields are the keys of the input document.
+func inputFields() []string {
+	return []string{"action", "scope", "name", "path", "segments", "depth", "file", "inside", "dir", "caller", "target",
+		"attested", "claimed", "commit", "size", "base_none", "content", "content_cut"}
+}
 
-// analyse checks the shape of the entry, and that no allow rule can reach a claim; it returns what the rules read.
-func analyse(c *ast.Compiler) (reads, error) {
-	rules := c.GetRulesExact(verdictsRef)
+// analyse checks the shape of the two documents and that only denials and obligations can reach a claim, directly or
+// through the rules they use; it returns what the rules read, and what to ask for obligations.
+func analyse(c *ast.Compiler) (r reads, duties duties, err error) {
+	rules := c.GetRulesDynamic(verdictsRef())
 	if len(rules) == 0 {
-		return reads{}, fmt.Errorf("%w: there is no rule data.memory.authz.verdicts", ErrPolicy)
+		return r, duties, fmt.Errorf("%w: there is no rule data.memory.authz.verdicts (package memory.authz; verdicts contains … if …)", ErrPolicy)
 	}
-	all := reads{}
 	for _, rule := range rules {
 		if rule.Head.RuleKind() != ast.MultiValue {
-			return all, fmt.Errorf("%w: %s: verdicts must be a set (verdicts contains \"allow/…\" if …)", ErrPolicy, rule.Loc())
+			return r, duties, fmt.Errorf("%w: %s: verdicts must be a set (verdicts contains \"allow/…\" if …)", ErrPolicy, rule.Loc())
 		}
-		fields := map[string]bool{}
-		collect(c, rule, fields, map[*ast.Rule]bool{})
-		all.add(fields)
-		if fields["claimed"] && !denies(rule) {
-			return all, fmt.Errorf("%w: %s: an allow rule reads input.claimed, which its caller says of itself", ErrPolicy, rule.Loc())
+		s := survey{compiler: c, fields: map[string]bool{}, seen: map[*ast.Rule]bool{}}
+		if s.visit(rule); s.err != nil {
+			return r, duties, s.err
+		}
+		r.add(s.fields)
+		if s.fields["claimed"] && !denies(rule) {
+			return r, duties, fmt.Errorf("%w: %s: an allow rule, or one whose effect is not the constant deny, reads input.claimed, "+
+				"which its caller says of itself", ErrPolicy, rule.Loc())
 		}
 	}
-	for _, rule := range c.GetRulesDynamicWithOpts(obligationsRef, ast.RulesOptions{IncludeHiddenModules: true}) {
-		fields := map[string]bool{}
-		collect(c, rule, fields, map[*ast.Rule]bool{})
-		all.add(fields)
+	obligations := c.GetRulesDynamic(obligationsRef())
+	for _, rule := range obligations {
+		if rule.Head.RuleKind() == ast.MultiValue && len(rule.Head.Ref()) == 1 {
+			return r, duties, fmt.Errorf("%w: %s: obligations must be an object (obligations[\"reason\"] := true if …)", ErrPolicy, rule.Loc())
+		}
+		s := survey{compiler: c, fields: map[string]bool{}, seen: map[*ast.Rule]bool{}}
+		if s.visit(rule); s.err != nil {
+			return r, duties, s.err
+		}
+		r.add(s.fields)
 	}
-	return all, nil
+	duties, err = dutiesOf(obligations)
+	return r, duties, err
 }
+
+// duties are the obligations that a policy can impose.
+type duties struct {
+	keys  []string // of rules obligations["key"] := …, each asked for by itself: the whole object would cost half a decision
+	whole bool     // a rule of another form: the object is asked for
+}
+
+func dutiesOf(rules []*ast.Rule) (d duties, err error) {
+	seen := map[string]bool{}
+	for _, rule := range rules {
+		ref := rule.Ref()
+		if len(ref) != len(obligationsRef())+1 {
+			d.whole = true
+			continue
+		}
+		key, ok := ref[len(ref)-1].Value.(ast.String)
+		if !ok {
+			d.whole = true
+			continue
+		}
+		if !slices.Contains(obligationKeys(), string(key)) {
+			return d, fmt.Errorf("%w: %s: there is no obligation %s, only %s", ErrPolicy, rule.Loc(), key, strings.Join(obligationKeys(), ", "))
+		}
+		seen[string(key)] = true
+	}
+	if !d.whole {
+		d.keys = sortedKeys(seen)
+	}
+	return d, nil
+}
+
+func obligationKeys() []string { return []string{"reason", "audit_read", "max_bytes", "fresh_base"} }
 
 func (r *reads) add(f map[string]bool) {
 	r.claimed = r.claimed || f["claimed"]
 	r.attested = r.attested || f["attested"]
-	r.size = r.size || f["size"]
-	r.content = r.content || f["content"]
+	r.size = r.size || f["size"] || f["content"] || f["content_cut"]
+	r.content = r.content || f["content"] || f["content_cut"]
 	r.base = r.base || f["base_none"]
 	r.commit = r.commit || f["commit"]
 }
@@ -64,50 +110,78 @@ func denies(rule *ast.Rule) bool {
 	return ok && strings.HasPrefix(string(s), "deny/")
 }
 
-// collect notes the fields of the input that a rule reads, by itself or through the rules that it uses.
-func collect(c *ast.Compiler, rule *ast.Rule, fields map[string]bool, seen map[*ast.Rule]bool) {
-	if seen[rule] {
+// survey collects what one rule reads, by itself and through the rules that it uses.
+type survey struct {
+	compiler *ast.Compiler
+	fields   map[string]bool
+	seen     map[*ast.Rule]bool
+	err      error // the first reference to something that does not exist
+}
+
+func (s *survey) visit(rule *ast.Rule) {
+	if s.seen[rule] || s.err != nil {
 		return
 	}
-	seen[rule] = true
-	used := map[*ast.Term]bool{} // input variables that are the head of a reference seen already
+	s.seen[rule] = true
+	followed := map[*ast.Term]bool{} // the input variable at the head of a reference
 	ast.WalkRefs(rule, func(ref ast.Ref) bool {
 		switch {
 		case ref.HasPrefix(ast.InputRootRef):
-			used[ref[0]] = true
-			field(ref, fields)
+			followed[ref[0]] = true
+			s.readInput(rule, ref)
 		case ref.HasPrefix(ast.DefaultRootRef):
-			for _, other := range c.GetRulesDynamicWithOpts(ref, ast.RulesOptions{IncludeHiddenModules: true}) {
-				collect(c, other, fields, seen)
-			}
+			s.readData(rule, ref)
 		}
 		return false
 	})
-	ast.WalkTerms(rule, func(t *ast.Term) bool {
-		if v, ok := t.Value.(ast.Var); ok && v == ast.InputRootDocument.Value.(ast.Var) && !used[t] {
-			all(fields)
+	ast.WalkTerms(rule, func(t *ast.Term) bool { // input as a whole, passed on
+		if v, ok := t.Value.(ast.Var); ok && v.Equal(ast.InputRootDocument.Value) && !followed[t] {
+			s.readAll()
 		}
 		return false
 	})
-	if rule.Else != nil {
-		collect(c, rule.Else, fields, seen)
-	}
 }
 
-func field(ref ast.Ref, fields map[string]bool) {
+func (s *survey) readInput(rule *ast.Rule, ref ast.Ref) {
 	if len(ref) < 2 {
-		all(fields)
+		s.readAll()
 		return
 	}
-	if s, ok := ref[1].Value.(ast.String); ok {
-		fields[string(s)] = true
-	} else {
-		all(fields)
+	field, ok := ref[1].Value.(ast.String)
+	if !ok {
+		s.readAll()
+		return
+	}
+	if !slices.Contains(inputFields(), string(field)) && s.err == nil {
+		s.err = fmt.Errorf("%w: %s: there is no input.%s; a rule that reads it would never speak", ErrPolicy, where(rule, ref), string(field))
+	}
+	s.fields[string(field)] = true
+}
+
+// readData follows a reference into the rules it may mean. One that no rule defines is always undefined, which in a
+// denial is a hole: refused.
+func (s *survey) readData(rule *ast.Rule, ref ast.Ref) {
+	others := s.compiler.GetRulesDynamic(ref)
+	for _, other := range others {
+		s.visit(other)
+	}
+	if len(others) > 0 || len(ref) < 2 || s.err != nil {
+		return
+	}
+	if name, ok := ref[1].Value.(ast.String); ok && name != "identities" {
+		s.err = fmt.Errorf("%w: %s: nothing defines %s; a rule that reads it would never speak", ErrPolicy, where(rule, ref), ref)
 	}
 }
 
-func all(fields map[string]bool) {
-	for _, f := range everything {
-		fields[f] = true
+func (s *survey) readAll() {
+	for _, f := range inputFields() {
+		s.fields[f] = true
 	}
+}
+
+func where(rule *ast.Rule, ref ast.Ref) *ast.Location {
+	if loc := ref[0].Loc(); loc != nil && loc.File != "" {
+		return loc
+	}
+	return rule.Loc()
 }

@@ -2,169 +2,149 @@ package policy
 
 import (
 	"context"
+	"encoding/binary"
 	"strconv"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// Scopes are the names that may stand at the memory's root.
-func Scopes() []string { return scopeNames() }
-
-func scopeNames() []string {
-	return []string{"organization", "teams", "projects", "agents", "users", "customers", "skills"}
-}
-
-var knownActions = map[Action]bool{ActionList: true, ActionRead: true, ActionWrite: true, ActionCreate: true,
-	ActionDelete: true, ActionMount: true, ActionAdmin: true}
-
-// Decide answers one request. It never fails: whatever goes wrong is a Deny with its cause.
+// Decide answers one request. It never fails: whatever goes wrong is a Deny with its cause. An answer from the cache
+// does not look at ctx. Decision.Rules is shared: do not change it.
 func (e *Engine) Decide(ctx context.Context, r Request) Decision {
 	return e.current.Load().decide(ctx, r)
 }
 
 func (s *snapshot) decide(ctx context.Context, r Request) Decision {
-	if r.Ephemeral { // scratch follows the right to list its directory
-		r.Ephemeral, r.Action, r.Dir = false, ActionList, true
-		if i := strings.LastIndexByte(r.Path, '/'); i >= 0 {
-			r.Path = r.Path[:i]
-		} else {
-			r.Path = ""
+	r = r.place()
+	action := r.Action.number()
+	if action == 0 || r.Ephemeral || s.reads.content && r.Content != nil {
+		return s.decision(s.ask(ctx, r))
+	}
+	k := key{caller: r.Caller, path: r.Path, action: action, dir: r.Dir}
+	if s.reads != (reads{}) || r.Target != "" {
+		k.extra = s.extra(r)
+	}
+	h := s.cache.hash(&k)
+	a := s.cache.get(h, &k)
+	if a == nil {
+		if a = s.ask(ctx, r); !a.failed {
+			s.cache.put(h, k, a)
 		}
 	}
-	k := s.key(r)
-	cacheable := !(s.reads.content && r.Content != nil)
-	d, ok := Decision{}, false
-	if cacheable {
-		d, ok = s.cache.get(k)
-	}
-	if !ok {
-		d = s.fresh(ctx, r)
-		if cacheable && !d.failed {
-			s.cache.put(k, d)
-		}
-	}
-	d.ID = s.decisionID()
-	return d
+	return s.decision(a)
 }
 
-// decisionID is unique: the policy's revision, and a number that starts again only with the process, which the time of
-// its start makes different.
-func (s *snapshot) decisionID() string {
-	b := make([]byte, 0, 32)
-	b = append(b, s.revision[:8]...)
-	b = append(b, '-')
-	return string(strconv.AppendUint(b, s.number.Add(1), 36))
+// place maps an ephemeral name to the question it stands for: scratch follows the right to list its directory. What
+// cannot be mapped keeps the mark, and ask refuses it.
+func (r Request) place() Request {
+	if r.Action == ActionMount || r.Action == ActionAdmin {
+		r.Ephemeral = false
+	}
+	if !r.Ephemeral || r.Path == "" || r.Action.number() == 0 {
+		return r
+	}
+	r.Path = r.Path[:max(0, strings.LastIndexByte(r.Path, '/'))]
+	return Request{Caller: r.Caller, Action: ActionList, Path: r.Path, Dir: true, Attested: r.Attested, Claimed: r.Claimed}
 }
 
-func (s *snapshot) key(r Request) key {
-	k := key{caller: r.Caller, path: r.Path, target: r.Target, action: r.Action, dir: r.Dir}
+// number of an action in cache keys; 0 is no action.
+func (a Action) number() uint8 {
+	switch a {
+	case ActionList:
+		return 1
+	case ActionRead:
+		return 2
+	case ActionWrite:
+		return 3
+	case ActionCreate:
+		return 4
+	case ActionDelete:
+		return 5
+	case ActionMount:
+		return 6
+	case ActionAdmin:
+		return 7
+	default:
+		return 0
+	}
+}
+
+// extra is the rest of the key, each part with its length before it: only what the policy reads.
+func (s *snapshot) extra(r Request) string {
+	b := make([]byte, 0, 128)
+	text := func(t string) { b = append(binary.AppendUvarint(b, uint64(len(t))), t...) }
+	text(r.Target)
 	if s.reads.claimed {
-		k.session, k.reason, k.conversation = r.Claimed.Session, r.Claimed.Reason, r.Claimed.Conversation
+		text(r.Claimed.Session)
+		text(r.Claimed.Reason)
+		text(r.Claimed.Conversation)
 	}
 	if s.reads.attested {
-		k.mount, k.shared, k.uid = r.Attested.Mount, r.Attested.Shared, r.Attested.UID
+		text(r.Attested.Mount)
+		b = strconv.AppendBool(binary.AppendUvarint(b, uint64(r.Attested.UID)), r.Attested.Shared)
 	}
 	if s.reads.size {
-		k.size = r.Size
+		b = binary.AppendVarint(b, r.Size)
 	}
 	if s.reads.base {
-		k.baseNone = r.BaseNone
+		b = strconv.AppendBool(b, r.BaseNone)
 	}
-	if s.reads.commit {
-		k.commit = r.Commit
+	if s.reads.commit || s.reads.content {
+		b = strconv.AppendBool(b, r.Commit)
 	}
-	return k
+	return string(b)
 }
 
-// fresh evaluates.
-func (s *snapshot) fresh(ctx context.Context, r Request) Decision {
-	d := s.ask(ctx, r)
-	d.Revision = s.revision
-	return d
+// decision gives an answer its own id: the policy's revision, and a number that starts again only with the process,
+// which the time of its start makes different.
+func (s *snapshot) decision(a *answer) Decision {
+	id := make([]byte, 0, 32)
+	id = append(id, s.revision[:8]...)
+	id = append(id, '-')
+	id = strconv.AppendUint(id, s.number.Add(1), 36)
+	return Decision{Effect: a.effect, Rules: a.rules, Cause: a.cause, ID: string(id), Revision: s.revision, Obligations: a.obligations}
 }
 
-func (s *snapshot) ask(ctx context.Context, r Request) Decision {
-	caller, ok := s.callers[r.Caller]
-	if !ok {
-		return Decision{Cause: "the caller is not in the registry"}
-	}
-	if !knownActions[r.Action] {
-		return Decision{Cause: "unknown action"}
+// ask decides what needs no policy, and leaves the rest to it.
+func (s *snapshot) ask(ctx context.Context, r Request) *answer {
+	sub, ok := s.registry.subjects[r.Caller]
+	switch {
+	case !ok:
+		return &answer{cause: "the caller is not in the registry"}
+	case sub.Disabled:
+		return &answer{cause: "the caller is disabled in the registry"}
+	case r.Action.number() == 0:
+		return &answer{cause: "unknown action"}
+	case r.Ephemeral:
+		return &answer{cause: "the root has no ephemeral name"}
+	case s.reads.content && r.Commit && r.Content == nil && r.Size > 0:
+		return &answer{cause: "policy error: the policy reads the content, which the request does not have", failed: true}
 	}
 	scope, ok := scopeOf(r)
 	if !ok {
-		return Decision{Cause: "no such scope"}
+		return &answer{cause: "no such scope"}
 	}
-	target := ast.NullTerm()
+	target := ast.InternedNullTerm
 	if r.Action == ActionMount {
-		if target, ok = s.targets[r.Target]; !ok {
-			return Decision{Cause: "the principal to mount as is not in the registry"}
+		if target, ok = s.principals[r.Target]; !ok {
+			return &answer{cause: "the principal to mount as is not in the registry"}
 		}
+	} else if r.Action != ActionAdmin && !wellFormed(r.Path) {
+		return &answer{cause: "malformed path"}
 	}
-	return s.evaluate(ctx, s.input(r, scope, caller, target))
+	return s.evaluate(ctx, s.input(r, scope, s.principals[r.Caller], target), s.timeout)
 }
 
-func scopeOf(r Request) (string, bool) {
-	switch {
-	case r.Action == ActionMount:
-		return "principal", true
-	case r.Action == ActionAdmin:
-		return "admin", true
-	case r.Path == "":
-		return "root", true
+// wellFormed refuses what could mean another path than it says: empty segments, ".", "..", NUL.
+func wellFormed(path string) bool {
+	if path == "" {
+		return true
 	}
-	first, _, _ := strings.Cut(r.Path, "/")
-	for _, s := range scopeNames() {
-		if s == first {
-			return s, true
+	for seg := range strings.SplitSeq(path, "/") {
+		if seg == "" || seg == "." || seg == ".." || strings.IndexByte(seg, 0) >= 0 {
+			return false
 		}
 	}
-	return "", false
-}
-
-// The keys of the input, made once.
-var (
-	kAction, kScope, kName, kPath         = ast.StringTerm("action"), ast.StringTerm("scope"), ast.StringTerm("name"), ast.StringTerm("path")
-	kSegments, kDepth, kFile, kDir        = ast.StringTerm("segments"), ast.StringTerm("depth"), ast.StringTerm("file"), ast.StringTerm("dir")
-	kCaller, kTarget, kAttested, kClaimed = ast.StringTerm("caller"), ast.StringTerm("target"), ast.StringTerm("attested"), ast.StringTerm("claimed")
-	kSize, kCommit, kBase, kContent       = ast.StringTerm("size"), ast.StringTerm("commit"), ast.StringTerm("base_none"), ast.StringTerm("content")
-	kMount, kShared, kUID                 = ast.StringTerm("mount"), ast.StringTerm("shared"), ast.StringTerm("uid")
-	kSession, kReason, kConversation      = ast.StringTerm("session"), ast.StringTerm("reason"), ast.StringTerm("conversation")
-)
-
-// input builds the document that authz.rego describes, as terms: no JSON on the way.
-func (s *snapshot) input(r Request, scope string, caller, target *ast.Term) ast.Value {
-	var segments []*ast.Term
-	name, file := "", ""
-	if r.Path != "" {
-		for i, seg := range strings.Split(r.Path, "/") {
-			file = Escape(seg)
-			if i == 1 {
-				name = file
-			}
-			segments = append(segments, ast.StringTerm(file))
-		}
-	}
-	fields := [][2]*ast.Term{
-		{kAction, ast.StringTerm(string(r.Action))}, {kScope, ast.StringTerm(scope)}, {kName, ast.StringTerm(name)},
-		{kPath, ast.StringTerm(Escape(r.Path))}, {kSegments, ast.ArrayTerm(segments...)}, {kDepth, ast.IntNumberTerm(len(segments))},
-		{kFile, ast.StringTerm(file)}, {kDir, ast.BooleanTerm(r.Dir)}, {kCaller, caller}, {kTarget, target},
-	}
-	if s.reads.attested {
-		fields = append(fields, [2]*ast.Term{kAttested, ast.ObjectTerm([2]*ast.Term{kMount, ast.StringTerm(Escape(r.Attested.Mount))},
-			[2]*ast.Term{kShared, ast.BooleanTerm(r.Attested.Shared)}, [2]*ast.Term{kUID, ast.IntNumberTerm(int(r.Attested.UID))})})
-	}
-	if s.reads.claimed {
-		fields = append(fields, [2]*ast.Term{kClaimed, ast.ObjectTerm([2]*ast.Term{kSession, ast.StringTerm(Escape(r.Claimed.Session))},
-			[2]*ast.Term{kReason, ast.StringTerm(Escape(r.Claimed.Reason))}, [2]*ast.Term{kConversation, ast.StringTerm(Escape(r.Claimed.Conversation))})})
-	}
-	if s.reads.size || s.reads.commit || s.reads.base || s.reads.content {
-		fields = append(fields, [2]*ast.Term{kCommit, ast.BooleanTerm(r.Commit)}, [2]*ast.Term{kSize, ast.IntNumberTerm(int(r.Size))},
-			[2]*ast.Term{kBase, ast.BooleanTerm(r.BaseNone)})
-	}
-	if s.reads.content && r.Content != nil {
-		fields = append(fields, [2]*ast.Term{kContent, ast.StringTerm(string(r.Content))})
-	}
-	return ast.NewObject(fields...)
+	return true
 }

@@ -26,9 +26,10 @@ type Engine struct {
 	gen     atomic.Uint64
 	number  atomic.Uint64
 
+	lastErr atomic.Pointer[error] // of the last Reload; nil: it was good
+
 	mu       sync.Mutex // one reload at a time
-	onReload []func()
-	lastErr  error
+	onReload []func()   // guarded by mu
 }
 
 const defaultTimeout = 100 * time.Millisecond
@@ -66,10 +67,12 @@ func (e *Engine) Reload(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, err := e.load(ctx)
-	if e.lastErr = err; err != nil {
+	if err != nil {
+		e.lastErr.Store(&err)
 		e.log.Error("policy reload refused, the old one keeps serving", "error", err)
 		return fmt.Errorf("%w (the old one, %s, keeps serving)", err, e.Revision())
 	}
+	e.lastErr.Store(nil)
 	if s.revision == e.Revision() {
 		return nil
 	}
@@ -82,7 +85,8 @@ func (e *Engine) Reload(ctx context.Context) error {
 	return nil
 }
 
-// OnReload registers fn to run after each swap, before Reload returns. Call it before the first Reload.
+// OnReload registers fn to run after each swap, before Reload returns. Call it before the first Reload; fn must not call
+// Reload or OnReload.
 func (e *Engine) OnReload(fn func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,11 +99,12 @@ func (e *Engine) Generation() uint64 { return e.gen.Load() }
 // Revision is the hash of policy and registry, shortened.
 func (e *Engine) Revision() string { return e.current.Load().revision }
 
-// LastError is why the last Reload was refused; nil after a good one.
+// LastError is why the last Reload was refused; nil after a good one. It does not wait for a reload that runs.
 func (e *Engine) LastError() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.lastErr
+	if err := e.lastErr.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Principal finds one by its id.

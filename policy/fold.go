@@ -6,10 +6,21 @@ import (
 	"slices"
 	"strings"
 
-	opa "github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-var effects = map[string]Effect{"deny": Deny, "propose": Propose, "allow": Allow}
+// answer is a decision before it has an id. Immutable: the cache shares it.
+type answer struct {
+	effect      Effect
+	rules       []string
+	cause       string
+	obligations Obligations
+	failed      bool // an error, not a verdict: never cached
+}
+
+func failure(format string, args ...any) *answer {
+	return &answer{cause: "policy error: " + fmt.Sprintf(format, args...), failed: true}
+}
 
 // String is the word that rules use.
 func (e Effect) String() string {
@@ -23,71 +34,92 @@ func (e Effect) String() string {
 	}
 }
 
-// fold makes one decision of the set of verdicts: deny over allow over propose over nothing. Anything that is not a set
-// of "effect/rule-id" strings is a Deny.
-func fold(rs opa.ResultSet) Decision {
-	if len(rs) != 1 || len(rs[0].Expressions) != 1 {
-		return Decision{Cause: "policy error: the decision is undefined", failed: true}
+func effectOf(word string) (Effect, bool) {
+	switch word {
+	case "deny":
+		return Deny, true
+	case "propose":
+		return Propose, true
+	case "allow":
+		return Allow, true
+	default:
+		return Deny, false
 	}
-	set, ok := rs[0].Expressions[0].Value.([]any)
-	if !ok {
-		return Decision{Cause: fmt.Sprintf("policy error: the decision is a %T, not a set of verdicts", rs[0].Expressions[0].Value), failed: true}
-	}
-	d := Decision{Rules: make([]string, 0, len(set))}
-	denied := false
-	for _, v := range set {
-		s, _ := v.(string)
-		word, rule, ok := strings.Cut(s, "/")
-		effect, known := effects[word]
-		if !ok || !known || rule == "" {
-			return Decision{Cause: fmt.Sprintf("policy error: %q is no verdict", fmt.Sprint(v)), failed: true}
-		}
-		d.Rules = append(d.Rules, s)
-		denied = denied || effect == Deny
-		d.Effect = max(d.Effect, effect)
-	}
-	slices.Sort(d.Rules)
-	switch {
-	case denied:
-		d.Effect = Deny
-	case len(d.Rules) == 0:
-		d.Cause = "no rule allows it"
-	}
-	return d
 }
 
-// set reads the obligations; what is not of the documented shape is an error.
-func (o *Obligations) set(rs opa.ResultSet) error {
-	if len(rs) == 0 {
-		return nil // no obligations are defined
-	}
-	if len(rs) != 1 || len(rs[0].Expressions) != 1 {
-		return fmt.Errorf("obligations are undefined")
-	}
-	m, ok := rs[0].Expressions[0].Value.(map[string]any)
+// fold makes one answer of the set of verdicts: deny over allow over propose over nothing. Anything that is not a set of
+// "effect/rule-id" strings is a denial.
+func fold(v ast.Value) *answer {
+	set, ok := v.(ast.Set)
 	if !ok {
-		return fmt.Errorf("obligations are a %T, not an object", rs[0].Expressions[0].Value)
+		return failure("the decision is %s, not a set of verdicts", typeName(v))
 	}
-	for key, v := range m {
-		ok := false
-		switch key {
+	a := &answer{rules: make([]string, 0, set.Len())}
+	denied := false
+	for _, term := range set.Slice() {
+		s, _ := term.Value.(ast.String)
+		word, rule, _ := strings.Cut(string(s), "/")
+		effect, known := effectOf(word)
+		if !known || rule == "" {
+			return failure("%s is no verdict", term)
+		}
+		a.rules = append(a.rules, string(s))
+		denied = denied || effect == Deny
+		a.effect = max(a.effect, effect)
+	}
+	slices.Sort(a.rules)
+	switch {
+	case denied:
+		a.effect = Deny
+	case len(a.rules) == 0:
+		a.cause = "no rule allows it"
+	}
+	return a
+}
+
+func typeName(v ast.Value) string {
+	if v == nil {
+		return "undefined"
+	}
+	return "of type " + ast.ValueName(v)
+}
+
+// set reads the obligations; what is not of the documented shape is an error. listed: each value is in an array, empty for
+// an obligation that is not imposed.
+func (o *Obligations) set(v ast.Value, listed bool) error {
+	m, ok := v.(ast.Object)
+	if !ok {
+		return fmt.Errorf("the obligations are %s, not an object", typeName(v))
+	}
+	return m.Iter(func(key, value *ast.Term) error {
+		if list, ok := value.Value.(*ast.Array); ok && listed {
+			if list.Len() == 0 {
+				return nil
+			}
+			value = list.Elem(0)
+		}
+		name, _ := key.Value.(ast.String)
+		flag, ok := value.Value.(ast.Boolean)
+		switch name {
 		case "reason":
-			o.Reason, ok = v.(bool)
+			o.Reason = bool(flag)
 		case "audit_read":
-			o.AuditRead, ok = v.(bool)
+			o.AuditRead = bool(flag)
 		case "fresh_base":
-			o.FreshBase, ok = v.(bool)
+			o.FreshBase = bool(flag)
 		case "max_bytes":
-			n, isNumber := v.(json.Number)
-			if isNumber {
+			var n ast.Number
+			if n, ok = value.Value.(ast.Number); ok {
 				var err error
-				o.MaxBytes, err = n.Int64()
+				o.MaxBytes, err = json.Number(n).Int64()
 				ok = err == nil && o.MaxBytes >= 0
 			}
+		default:
+			ok = false
 		}
 		if !ok {
-			return fmt.Errorf("obligation %q: %v", key, v)
+			return fmt.Errorf("there is no obligation %s of value %s", key, value)
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -1,20 +1,18 @@
 package policy
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
-	"github.com/open-policy-agent/opa/v1/tester"
 )
 
 // source is a policy directory and a registry, read and parsed.
@@ -24,67 +22,83 @@ type source struct {
 	revision string // hash of all bytes
 }
 
-const testSuffix = "_test.rego"
+const (
+	testSuffix      = "_test.rego"
+	maxPolicyFile   = 4 << 20  // bytes
+	maxRegistryFile = 64 << 20 // bytes
+)
 
-// read parses every *.rego of dir (no subdirectories) and the registry.
+// read parses every *.rego of dir and the registry. Names that begin with a dot are an editor's, and left out. A policy in
+// a subdirectory would not be obeyed, so it is refused rather than overlooked.
 func read(dir, registryFile string) (*source, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoPolicy, err)
-	}
 	s := &source{modules: map[string]*ast.Module{}}
 	sum := sha256.New()
 	rules := false
-	for _, e := range entries { // sorted by name
-		if e.IsDir() || !strings.HasSuffix(e.Name(), ".rego") {
-			continue
+	err := filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case file == dir:
+			return nil
+		case strings.HasPrefix(e.Name(), "."):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !strings.HasSuffix(e.Name(), ".rego"):
+			return nil
+		case filepath.Dir(file) != filepath.Clean(dir):
+			return fmt.Errorf("%w: %s: policies in subdirectories are not read; move it up, or rename it", ErrPolicy, file)
 		}
-		file := filepath.Join(dir, e.Name())
-		raw, err := os.ReadFile(file)
+		raw, err := readRegular(file, maxPolicyFile)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrPolicy, err)
+			return fmt.Errorf("%w: %w", ErrPolicy, err)
 		}
 		m, err := ast.ParseModuleWithOpts(file, string(raw), ast.ParserOptions{RegoVersion: ast.RegoV1, ProcessAnnotation: true})
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrPolicy, err)
-		}
-		if m == nil {
-			continue // only comments
+			return fmt.Errorf("%w: %w", ErrPolicy, err)
 		}
 		s.modules[file] = m
-		fmt.Fprintf(sum, "%s %d\n%s", e.Name(), len(raw), raw)
-		rules = rules || !strings.HasSuffix(e.Name(), testSuffix)
-	}
-	if !rules {
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", e.Name(), len(raw), raw)
+		rules = rules || !strings.HasSuffix(file, testSuffix)
+		return nil
+	})
+	switch {
+	case errors.Is(err, ErrPolicy):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrNoPolicy, err)
+	case !rules:
 		return nil, fmt.Errorf("%w: no .rego file in %s", ErrNoPolicy, dir)
 	}
 	var raw []byte
 	if s.registry, raw, err = loadRegistry(registryFile); err != nil {
 		return nil, err
 	}
-	sum.Write(raw)
+	_, _ = sum.Write(raw)
 	s.revision = hex.EncodeToString(sum.Sum(nil))[:16]
 	return s, nil
 }
 
-// capabilities are those of this OPA, without the builtins whose answer depends on more than their arguments, and
-// without the network.
-func capabilities() *ast.Capabilities {
-	c := ast.CapabilitiesForThisVersion()
-	c.Builtins = slices.DeleteFunc(c.Builtins, func(b *ast.Builtin) bool {
-		return b.Nondeterministic || b.Name == "opa.runtime" || b.Name == "http.send" || strings.HasPrefix(b.Name, "net.lookup")
-	})
-	c.AllowNet = []string{}
-	return c
+// readRegular reads a file, and never waits for one that is a pipe.
+func readRegular(file string, limit int64) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: not a regular file", file)
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%s: %d bytes, more than %d", file, info.Size(), limit)
+	}
+	return os.ReadFile(file)
 }
 
 // compile compiles strictly; the tests only with the tests, so that no rule can lean on them.
 func (s *source) compile(withTests bool) (*ast.Compiler, error) {
-	mods := map[string]*ast.Module{}
-	for file, m := range s.modules {
-		if withTests || !strings.HasSuffix(file, testSuffix) {
-			mods[file] = m.Copy()
-		}
+	mods := s.copies(withTests)
+	if err := checkBuiltins(mods); err != nil {
+		return nil, err
 	}
 	c := ast.NewCompiler().WithStrict(!withTests).WithCapabilities(capabilities()).WithDefaultRegoVersion(ast.RegoV1)
 	if c.Compile(mods); c.Failed() {
@@ -93,62 +107,23 @@ func (s *source) compile(withTests bool) (*ast.Compiler, error) {
 	return c, nil
 }
 
-// store holds the registry as data.identities.
-func (s *source) store() storage.Store {
-	return inmem.NewFromObjectWithOpts(map[string]any{"identities": s.registry.data()},
-		inmem.OptRoundTripOnWrite(true), inmem.OptReturnASTValuesOnRead(true))
-}
-
-// TestResult is one rule of the policy's own tests.
-type TestResult struct {
-	Name     string        `json:"name"`
-	Location string        `json:"location"`
-	Pass     bool          `json:"pass"`
-	Error    string        `json:"error,omitempty"`
-	Duration time.Duration `json:"duration_ns"`
-}
-
-const testTimeout = 10 * time.Second // of one test
-
-// test runs the policy's own tests.
-func (s *source) test(ctx context.Context) ([]TestResult, error) {
-	c, err := s.compile(true)
-	if err != nil {
-		return nil, err
-	}
-	ch, err := tester.NewRunner().SetCompiler(c).SetStore(s.store()).SetTimeout(testTimeout).RaiseBuiltinErrors(true).
-		SetDefaultRegoVersion(ast.RegoV1).SetModules(s.copies()).RunTests(ctx, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTestsFail, err)
-	}
-	var out []TestResult
-	for r := range ch {
-		t := TestResult{Name: r.Package + "." + r.Name, Pass: r.Pass(), Duration: r.Duration}
-		if r.Location != nil {
-			t.Location = fmt.Sprintf("%s:%d", r.Location.File, r.Location.Row)
-		}
-		if r.Error != nil {
-			t.Error = r.Error.Error()
-		}
-		out = append(out, t)
-	}
-	slices.SortFunc(out, func(a, b TestResult) int { return strings.Compare(a.Name, b.Name) })
-	return out, ctx.Err()
-}
-
-func (s *source) copies() map[string]*ast.Module {
+// copies are modules for a compiler, which changes them.
+func (s *source) copies(withTests bool) map[string]*ast.Module {
 	mods := make(map[string]*ast.Module, len(s.modules))
 	for file, m := range s.modules {
-		mods[file] = m.Copy()
+		if withTests || !strings.HasSuffix(file, testSuffix) {
+			mods[file] = m.Copy()
+		}
 	}
 	return mods
 }
 
-func failed(results []TestResult) error {
-	for _, r := range results {
-		if !r.Pass {
-			return fmt.Errorf("%w: %s at %s %s", ErrTestsFail, r.Name, r.Location, r.Error)
-		}
+// store holds the registry as data.identities.
+func store(principals map[string]*ast.Term) storage.Store {
+	items := make([][2]*ast.Term, 0, len(principals))
+	for id, p := range principals {
+		items = append(items, ast.Item(ast.StringTerm(id), p))
 	}
-	return nil
+	return inmem.NewFromObjectWithOpts(map[string]any{"identities": ast.NewObject(items...)},
+		inmem.OptRoundTripOnWrite(false), inmem.OptReturnASTValuesOnRead(true))
 }

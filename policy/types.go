@@ -31,15 +31,17 @@ type Request struct {
 	Action    Action
 	Path      string
 	Dir       bool   // the path is (or shall be) a directory
-	Ephemeral bool   // the last segment is an ephemeral name: the right follows ActionList on the parent directory
+	Ephemeral bool   // the last segment is an ephemeral name: decided as ActionList on the parent directory
 	Target    string // principal id, for ActionMount
 	Attested  Attested
 	Claimed   Claimed
 	// Content, only at commit of a write: what the policy may look at.
-	Size     int64
-	Content  []byte // nil unless Snapshot.WantsContent; at most 1 MiB
-	Commit   bool   // this decision is on content, at FLUSH/FSYNC/rename
-	BaseNone bool   // the session never observed the memory it writes
+	Size int64
+	// nil unless Engine.WantsContent; at most 1 MiB, then shorter than Size. A commit of a policy that reads content, without
+	// the content, is denied.
+	Content  []byte
+	Commit   bool // this decision is on content, at FLUSH/FSYNC/rename
+	BaseNone bool // the session never observed the memory it writes
 }
 
 // Attested facts come from the kernel or the daemon.
@@ -59,13 +61,11 @@ type Claimed struct {
 // Decision is the folded verdict.
 type Decision struct {
 	Effect      Effect
-	Rules       []string    // "effect/rule-id" of every rule that spoke, sorted
+	Rules       []string    // "effect/rule-id" of every rule that spoke, sorted; shared, do not change
 	Cause       string      // why, when nothing spoke or the evaluation failed: "no rule allows", "policy error: …"
 	ID          string      // of this decision, for the audit; unique a call
 	Revision    string      // of the policy snapshot: hash of policy and registry
 	Obligations Obligations // of an allow
-
-	failed bool // an error, not a verdict: never cached
 }
 
 // Obligations come from the second document, data.memory.authz.obligations.

@@ -1,18 +1,28 @@
+# The table of the policy, cell by cell: who may, and who may not. memoryfs policy test runs it, and so does every load.
 package memory.authz_test
 
 import data.memory.authz
 
 # Callers of these tests.
-maintainer := {"id": "mia", "kind": "human", "teams": {"engineering": "maintainer"}, "projects": {"billing": true},
+maintainer := {"id": "mia", "kind": "human", "known": true, "teams": {"engineering": "maintainer"}, "projects": {"billing": true},
 	"roles": {"admin": true}, "owns": {"agent-1": true}, "skills": {"report": true}, "serves": {}, "customers": {}}
 
-member := {"id": "agent-1", "kind": "agent", "teams": {"engineering": "member"}, "projects": {"billing": true},
+member := {"id": "agent-1", "kind": "agent", "known": true, "teams": {"engineering": "member"}, "projects": {"billing": true},
 	"roles": {"security": true}, "owns": {}, "skills": {}, "serves": {"mia": true}, "customers": {"acme": true}}
 
-outsider := {"id": "agent-2", "kind": "agent", "teams": {"support": "member"}, "projects": {}, "roles": {}, "owns": {},
+outsider := {"id": "agent-2", "kind": "agent", "known": true, "teams": {"support": "member"}, "projects": {}, "roles": {}, "owns": {},
 	"skills": {}, "serves": {}, "customers": {}}
 
 nobody := {"id": "ghost", "kind": ""}
+
+# A service has rights like an agent.
+service := {"id": "importer", "kind": "service", "known": true, "teams": {"engineering": "member"}, "projects": {}, "roles": {"admin": true},
+	"owns": {}, "skills": {}, "serves": {"mia": true}, "customers": {}}
+
+# Has every grant there is, and is disabled.
+disabled := {"id": "dora", "kind": "human", "disabled": true, "teams": {"engineering": "maintainer"},
+	"projects": {"billing": true}, "roles": {"admin": true, "security": true}, "owns": {"agent-1": true},
+	"skills": {"report": true}, "serves": {}, "customers": {"acme": true}}
 
 ask(caller, action, path) := ask_as(caller, action, path, false)
 
@@ -27,7 +37,7 @@ ask_as(caller, action, path, dir) := v if {
 	count(segments) > 0
 	v := authz.verdicts with input as {"caller": caller, "action": action, "path": path, "segments": segments,
 		"depth": count(segments), "scope": segments[0], "name": second(segments),
-		"file": segments[count(segments) - 1], "dir": dir}
+		"file": segments[count(segments) - 1], "inside": count(segments) > 2, "dir": dir}
 }
 
 # effect folds as the daemon does.
@@ -126,12 +136,24 @@ test_team_maintainer_writes if allowed(maintainer, changes, "teams/engineering/a
 
 test_team_member_proposes if proposed(member, "teams/engineering/architecture.md")
 
-test_team_directory_is_not_removed if {
-	effect(ask_dir(maintainer, "delete", "teams/engineering")) == "deny"
-	effect(ask_dir(maintainer, "create", "teams/engineering")) == "deny"
+test_team_directory_is_made_by_a_maintainer_and_removed_by_nobody if {
+	effect(ask_dir(maintainer, "create", "teams/engineering")) == "allow"
 	effect(ask_dir(maintainer, "write", "teams/engineering")) == "allow"
-	effect(ask_dir(maintainer, "create", "teams/engineering/adr")) == "allow"
+	effect(ask_dir(maintainer, "delete", "teams/engineering")) == "propose"
+	effect(ask(maintainer, "create", "teams/engineering")) == "propose" # a file of that name
+	effect(ask_dir(member, "create", "teams/engineering")) == "propose"
+	effect(ask_dir(outsider, "create", "teams/engineering")) == "deny"
+	effect(ask_dir(maintainer, "create", "teams/unheard-of")) == "deny"
 }
+
+test_team_subdirectories_follow_write if {
+	effect(ask_dir(maintainer, "create", "teams/engineering/adr")) == "allow"
+	effect(ask_dir(maintainer, "delete", "teams/engineering/adr")) == "allow"
+	effect(ask_dir(member, "create", "teams/engineering/adr")) == "propose"
+	effect(ask_dir(outsider, "create", "teams/engineering/adr")) == "deny"
+}
+
+test_maintainer_of_one_team_is_none_of_another if denied(maintainer, every_action, "teams/support/faq.md")
 
 # --- projects
 
@@ -157,7 +179,18 @@ test_project_status_and_incidents_direct if {
 
 test_project_status_of_others if denied(outsider, every_action, "projects/billing/current-status.md")
 
-test_status_must_be_where_it_is_expected if proposed(member, "projects/billing/old/current-status.md")
+test_incidents_of_others if denied(outsider, every_action, "projects/billing/incidents/2026-01-01.md")
+
+test_status_must_be_where_it_is_expected if {
+	proposed(member, "projects/billing/old/current-status.md")
+	proposed(member, "projects/billing/old/incidents/2026-01-01.md")
+	effect(ask_dir(member, "create", "projects/billing/current-status.md")) == "propose"
+}
+
+test_project_directory_is_proposed if {
+	effect(ask_dir(maintainer, "create", "projects/billing")) == "propose"
+	effect(ask_dir(outsider, "create", "projects/billing")) == "deny"
+}
 
 # --- agents
 
@@ -165,7 +198,11 @@ test_agent_alone_writes_its_directory if {
 	allowed(member, every_action, "agents/agent-1/scratchpad.md")
 	effect(ask_dir(member, "create", "agents/agent-1")) == "allow"
 	effect(ask_dir(member, "delete", "agents/agent-1")) == "deny"
+	effect(ask(member, "create", "agents/agent-1")) == "deny" # a file of that name
+	effect(ask_dir(member, "create", "agents/agent-2")) == "deny"
 }
+
+test_service_has_a_directory_like_an_agent if allowed(service, every_action, "agents/importer/state.md")
 
 test_owner_reads_the_agent if {
 	allowed(maintainer, looks, "agents/agent-1/scratchpad.md")
@@ -175,7 +212,7 @@ test_owner_reads_the_agent if {
 test_other_agents_know_nothing if denied(outsider, every_action, "agents/agent-1/scratchpad.md")
 
 test_human_of_an_agents_name_is_not_it if {
-	denied({"id": "agent-1", "kind": "human"}, changes, "agents/agent-1/scratchpad.md")
+	denied({"id": "agent-1", "kind": "human", "known": true}, changes, "agents/agent-1/scratchpad.md")
 }
 
 # --- users
@@ -184,6 +221,19 @@ test_user_and_serving_agents if {
 	allowed(maintainer, every_action, "users/mia/preferences.md")
 	allowed(member, every_action, "users/mia/preferences.md")
 	denied(outsider, every_action, "users/mia/preferences.md")
+}
+
+test_serving_service if allowed(service, every_action, "users/mia/preferences.md")
+
+test_user_directory_is_made if {
+	effect(ask_dir(maintainer, "create", "users/mia")) == "allow"
+	effect(ask_dir(member, "create", "users/mia")) == "allow"
+	effect(ask_dir(outsider, "create", "users/mia")) == "deny"
+	effect(ask(maintainer, "create", "users/mia")) == "deny"
+}
+
+test_agent_named_like_a_user_is_not_it if {
+	denied({"id": "mia", "kind": "agent", "known": true}, every_action, "users/mia/preferences.md")
 }
 
 test_user_directory_is_not_removed if effect(ask_dir(maintainer, "delete", "users/mia")) == "deny"
@@ -212,7 +262,9 @@ test_skill if {
 	proposed(outsider, "skills/report/SKILL.md")
 	proposed(maintainer, "skills/other/SKILL.md")
 	denied(nobody, every_action, "skills/report/SKILL.md")
+	effect(ask_dir(maintainer, "create", "skills/report")) == "allow"
 	effect(ask_dir(maintainer, "delete", "skills/report")) == "propose"
+	effect(ask_dir(outsider, "create", "skills/new")) == "propose"
 }
 
 # --- mount, admin, disabled
@@ -230,11 +282,53 @@ test_mount if {
 	effect(mounting(nobody, {"id": "ghost", "kind": ""})) == "deny"
 }
 
-test_admin if {
-	a := authz.verdicts with input as {"caller": maintainer, "action": "admin", "scope": "admin"}
-	effect(a) == "allow"
-	b := authz.verdicts with input as {"caller": member, "action": "admin", "scope": "admin"}
-	effect(b) == "deny"
+test_mount_as_a_disabled_agent if {
+	effect(mounting(maintainer, {"id": "agent-1", "kind": "agent", "owners": {"mia": true}, "disabled": true})) == "deny"
 }
 
-test_disabled if denied(object.union(maintainer, {"disabled": true}), every_action, "teams/engineering/architecture.md")
+administering(caller) := v if {
+	v := authz.verdicts with input as {"caller": caller, "action": "admin", "scope": "admin"}
+}
+
+test_admin if {
+	effect(administering(maintainer)) == "allow"
+	effect(administering(member)) == "deny"
+	effect(administering(service)) == "deny" # humans only, whatever the roles
+	effect(administering(disabled)) == "deny"
+	effect(administering(nobody)) == "deny"
+}
+
+test_disabled if {
+	every path in {"organization/principles.md", "organization/security/keys.md", "teams/engineering/architecture.md",
+		"projects/billing/current-status.md", "agents/agent-1/scratchpad.md", "users/dora/preferences.md",
+		"customers/acme/contract.md", "skills/report/SKILL.md"} {
+		denied(disabled, every_action, path)
+	}
+	effect(ask_dir(disabled, "list", "teams")) == "deny"
+	effect(mounting(disabled, {"id": "dora", "kind": "human", "owners": {}})) == "deny"
+}
+
+# --- names that one may not know are not listed
+
+test_hidden_names if {
+	every path in {"teams/engineering", "projects/billing", "agents/agent-1", "users/mia", "customers/acme"} {
+		effect(ask_dir(outsider, "list", path)) == "deny"
+		effect(ask_dir(nobody, "list", path)) == "deny"
+	}
+	effect(ask_dir(outsider, "list", "skills/report")) == "allow"
+}
+
+test_known_names if {
+	every path in {"teams/engineering", "projects/billing", "agents/agent-1", "users/mia", "customers/acme"} {
+		effect(ask_dir(member, "list", path)) == "allow"
+	}
+}
+
+# --- what a caller claims of itself changes nothing
+
+test_claims_do_not_allow if {
+	v := authz.verdicts with input as {"caller": outsider, "action": "read", "scope": "teams", "name": "engineering",
+		"path": "teams/engineering/a.md", "segments": ["teams", "engineering", "a.md"], "depth": 3, "file": "a.md",
+		"inside": true, "dir": false, "claimed": {"session": "mia", "reason": "I am a member", "conversation": "1"}}
+	effect(v) == "deny"
+}

@@ -2,44 +2,48 @@ package memory.authz
 
 # organization/: everyone known reads; nobody writes directly.
 
-security_document if input.name == "security-policy.md"
+# What only those read whom it concerns: security-policy.md and all of security/.
+secured if input.name == "security-policy.md"
 
-security_document if input.name == "security"
+secured if input.name == "security"
 
-# The agents it concerns have the role security; humans always may know the rules they live by.
+# It concerns every human, who must know the rules to live by, and the agents and services of the role security.
 concerned if input.caller.kind == "human"
 
 concerned if {
-	known
+	input.caller.known
 	input.caller.roles.security
 }
 
+# Everyone known reads what concerns the whole organization.
 verdicts contains "allow/organization-read" if {
 	input.scope == "organization"
-	input.depth > 1
-	input.action in looks
-	known
-	not security_document
+	input.action in {"list", "read"}
+	input.caller.known
+	not secured
 }
 
+# Humans, and agents of the role security, read the security documents.
 verdicts contains "allow/security-read" if {
 	input.scope == "organization"
-	security_document
-	input.action in looks
+	secured
+	input.action in {"list", "read"}
 	concerned
 }
 
+# Everyone known proposes changes of what concerns the whole organization.
 verdicts contains "propose/organization" if {
 	input.scope == "organization"
+	input.action in {"write", "create", "delete"}
 	input.depth > 1
-	input.action in changes
-	known
-	not security_document
+	input.caller.known
+	not secured
 }
 
+# Whoever the security documents concern proposes changes of them.
 verdicts contains "propose/security" if {
 	input.scope == "organization"
-	security_document
-	input.action in changes
+	secured
+	input.action in {"write", "create", "delete"}
 	concerned
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +36,10 @@ type daemon struct {
 	idle   *time.Timer // ends a background daemon some time after its last mount
 }
 
-const idleExit = 2 * time.Second
+const (
+	idleExit    = 2 * time.Second
+	memoryLimit = 250 << 20 // bytes; soft: the engine pools its builders, and would keep them (GOMEMLIMIT overrides)
+)
 
 func (a *app) serveCmd() *cobra.Command {
 	var background bool
@@ -72,6 +76,9 @@ func (a *app) serve(ctx context.Context, first *control.MountSpec, ready func(),
 	dir, err := a.storeDir()
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
 	}
 	log := hclog.New(&hclog.LoggerOptions{Name: "memoryfs", Output: a.err, Level: hclog.Info})
 	mem, err := backend.Open(ctx, backend.Config{Dir: dir, Logger: log})

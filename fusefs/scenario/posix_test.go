@@ -19,7 +19,6 @@ var exceptions = map[string]string{
 	"LinkUnlinkRename":    "hard links are refused (EPERM): a memory has one name",
 	"FcntlFlockLocksFile": "it wants two descriptors of one process to exclude each other; fcntl(2) says that they do not",
 	"OpenSymlinkRace":     "its targets are absolute; a symlink that leaves the mount is refused (EPERM)",
-	"XAttr":               "it lists into a buffer for its one attribute; every memory has user.memory.* as well (ERANGE, as xattr(7) has it)",
 	"SymlinkReadlink":     "its target is absolute; a symlink that leaves the mount is refused (EPERM)",
 	"Tmpfile":             "O_TMPFILE answers EOPNOTSUPP, and programs fall back to a named file",
 }

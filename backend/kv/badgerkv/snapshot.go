@@ -3,7 +3,6 @@ package badgerkv
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -13,13 +12,13 @@ import (
 	"memoryfs/backend/kv"
 )
 
-// snapshot reads at one revision. Badger's read transactions are not for concurrent use, so a mutex.
+// snapshot reads at one revision. Badger's read-only transactions may be read concurrently, but not while discarded.
 type snapshot struct {
 	s   *Store
 	rev kv.Rev
 
-	mu  sync.Mutex
-	txn *badger.Txn // nil: closed
+	mu  sync.RWMutex // read: in use; write: Close
+	txn *badger.Txn  // nil: closed
 }
 
 // Snapshot opens the published state.
@@ -27,13 +26,18 @@ func (s *Store) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, fmt.Errorf("snapshot: %w: %w", kv.ErrUnavailable, kv.ErrClosed)
+	var p *snapshot
+	err := s.use(func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.active[s.published]++
+		p = &snapshot{s: s, rev: s.published, txn: s.db.NewTransactionAt(uint64(s.published), false)}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: %w", unsent(err))
 	}
-	s.active[s.published]++
-	return &snapshot{s: s, rev: s.published, txn: s.db.NewTransactionAt(uint64(s.published), false)}, nil
+	return p, nil
 }
 
 func (p *snapshot) Rev() kv.Rev { return p.rev }
@@ -53,65 +57,77 @@ func (p *snapshot) Close() {
 	}
 }
 
+// read runs fn while neither the snapshot nor the store can be closed.
+func (p *snapshot) read(fn func(*badger.Txn) error) error {
+	return p.s.use(func() error {
+		p.mu.RLock()
+		defer p.mu.RUnlock()
+		if p.txn == nil {
+			return kv.ErrClosed
+		}
+		return translate(fn(p.txn))
+	})
+}
+
 func (p *snapshot) Get(keys ...[]byte) ([]kv.Entry, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.txn == nil {
-		return nil, kv.ErrClosed
-	}
 	out := make([]kv.Entry, len(keys))
-	for i, key := range keys {
-		out[i].Key = bytes.Clone(key)
-		item, err := p.txn.Get(dbKey(key))
-		if errors.Is(err, badger.ErrKeyNotFound) {
-			continue
+	err := p.read(func(txn *badger.Txn) error {
+		for i, key := range keys {
+			out[i].Key = bytes.Clone(key)
+			item, err := txn.Get(dbKey(key))
+			if errors.Is(err, badger.ErrKeyNotFound) {
+				continue
+			}
+			if err == nil {
+				err = fill(&out[i], item)
+			}
+			if err != nil {
+				return fmt.Errorf("get %q: %w", key, err)
+			}
 		}
-		if err == nil {
-			err = fill(&out[i], item)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("get %q: %w", key, err)
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }
 
 func fill(e *kv.Entry, item *badger.Item) error {
-	return item.Value(func(b []byte) error {
-		if len(b) < revSize {
-			return kv.ErrCorrupt
+	return item.Value(func(b []byte) (err error) {
+		if e.Rev, err = revOf(b); err == nil {
+			e.Value = append(make([]byte, 0, len(b)-revSize), b[revSize:]...)
 		}
-		e.Rev = kv.Rev(binary.BigEndian.Uint64(b))
-		e.Value = append(make([]byte, 0, len(b)-revSize), b[revSize:]...)
-		return nil
+		return err
 	})
 }
 
 func (p *snapshot) List(prefix, after []byte, limit int) ([]kv.Entry, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.txn == nil {
-		return nil, kv.ErrClosed
-	}
 	if limit <= 0 {
 		return nil, fmt.Errorf("%w: limit %d", kv.ErrInvalid, limit)
 	}
 	full := dbKey(prefix)
-	opts := badger.IteratorOptions{Prefix: full, PrefetchValues: true, PrefetchSize: min(limit, 100)}
-	it := p.txn.NewIterator(opts)
-	defer it.Close()
 	from := full
-	if bytes.Compare(after, prefix) >= 0 && after != nil {
+	if after != nil && bytes.Compare(after, prefix) >= 0 {
 		from = append(dbKey(after), 0) // the next possible key
 	}
 	var out []kv.Entry
-	for it.Seek(from); it.ValidForPrefix(full) && len(out) < limit; it.Next() {
-		item := it.Item()
-		e := kv.Entry{Key: bytes.Clone(item.Key()[1:])}
-		if err := fill(&e, item); err != nil {
-			return nil, fmt.Errorf("list %q: %w", e.Key, err)
+	err := p.read(func(txn *badger.Txn) error {
+		// No prefetch: values are in the tables, and Badger's prefetch is a goroutine for each.
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: full})
+		defer it.Close()
+		for it.Seek(from); it.ValidForPrefix(full) && len(out) < limit; it.Next() {
+			item := it.Item()
+			e := kv.Entry{Key: bytes.Clone(item.Key()[1:])}
+			if err := fill(&e, item); err != nil {
+				return fmt.Errorf("list %q: %w", e.Key, err)
+			}
+			out = append(out, e)
 		}
-		out = append(out, e)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }

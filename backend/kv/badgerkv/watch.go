@@ -4,66 +4,40 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"sync"
+	"sort"
 
 	"memoryfs/backend/kv"
 )
 
-// ring keeps the last commits' keys for the watchers. Guarded by Store.mu.
-type ring struct {
-	batches []kv.Batch // in order
-	start   kv.Rev     // every commit from here on is in batches
-	cond    *sync.Cond
-}
-
-// ringSize bounds how far a watcher may fall behind before it is cut off, in commits.
-const ringSize = 1 << 14
-
-// publish makes a group visible to snapshots and watchers.
-func (s *Store) publish(rev kv.Rev, batches []kv.Batch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.published = rev
-	s.ring.batches = append(s.ring.batches, batches...)
-	if over := len(s.ring.batches) - ringSize; over > ringSize/4 { // move rarely
-		s.ring.trim(over)
-	}
-	s.ring.cond.Broadcast()
-}
-
-// skip leaves out the revisions of a group that failed: they are never used again.
-func (s *Store) skip(rev kv.Rev) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.published = rev
-	s.ring.batches = nil // what the failed group did is not known: watchers start anew
-	s.ring.start = rev + 1
-	s.ring.cond.Broadcast()
-}
-
-func (r *ring) trim(n int) {
-	r.start = r.batches[n-1].Rev + 1
-	r.batches = append([]kv.Batch(nil), r.batches[n:]...)
-}
-
+// watcher is a place in the ring: it holds no memory of its own, and a stalled one costs nothing.
 type watcher struct {
 	s      *Store
 	prefix []byte
-	next   kv.Rev
-	closed bool
+	next   kv.Rev // guarded by Store.mu
+	closed bool   // guarded by Store.mu
 }
 
-// Watch starts at from. ErrCompacted if the ring does not reach back that far.
-func (s *Store) Watch(_ context.Context, prefix []byte, from kv.Rev) (kv.Watcher, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, fmt.Errorf("watch: %w: %w", kv.ErrUnavailable, kv.ErrClosed)
+// Watch starts at from; 0 is the same as 1. ErrCompacted if the ring does not reach back that far: it holds the last
+// commits of this process only (16,384 of them, or 8 MiB of keys).
+func (s *Store) Watch(ctx context.Context, prefix []byte, from kv.Rev) (kv.Watcher, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	if from < s.ring.start {
-		return nil, fmt.Errorf("watch from %d: %w (oldest is %d)", from, kv.ErrCompacted, s.ring.start)
+	from = max(from, 1)
+	var w *watcher
+	err := s.use(func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if from < s.ring.start {
+			return fmt.Errorf("%w: from %d, the oldest is %d", kv.ErrCompacted, from, s.ring.start)
+		}
+		w = &watcher{s: s, prefix: bytes.Clone(prefix), next: from}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch: %w", err)
 	}
-	return &watcher{s: s, prefix: bytes.Clone(prefix), next: from}, nil
+	return w, nil
 }
 
 func (w *watcher) Next(ctx context.Context) (kv.Batch, error) {
@@ -77,12 +51,12 @@ func (w *watcher) Next(ctx context.Context) (kv.Batch, error) {
 	defer w.s.mu.Unlock()
 	for {
 		switch {
-		case w.closed, w.s.closed:
+		case w.closed, w.s.closed.Load():
 			return kv.Batch{}, kv.ErrClosed
 		case ctx.Err() != nil:
 			return kv.Batch{}, ctx.Err()
 		case w.next < w.s.ring.start:
-			return kv.Batch{}, kv.ErrSlow
+			return kv.Batch{}, fmt.Errorf("%w: at %d, the oldest is %d", kv.ErrSlow, w.next, w.s.ring.start)
 		}
 		if b, ok := w.find(); ok {
 			return b, nil
@@ -91,23 +65,16 @@ func (w *watcher) Next(ctx context.Context) (kv.Batch, error) {
 	}
 }
 
-// find returns the next batch that touches the prefix.
+// find returns the next batch that touches the prefix. The keys are the caller's own.
 func (w *watcher) find() (kv.Batch, bool) {
 	all := w.s.ring.batches
-	lo, hi := 0, len(all)
-	for lo < hi {
-		if mid := (lo + hi) / 2; all[mid].Rev < w.next {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	for _, b := range all[lo:] {
+	from := sort.Search(len(all), func(i int) bool { return all[i].Rev >= w.next })
+	for _, b := range all[from:] {
 		w.next = b.Rev + 1
 		var touched [][]byte
 		for _, k := range b.Keys {
 			if bytes.HasPrefix(k, w.prefix) {
-				touched = append(touched, k)
+				touched = append(touched, bytes.Clone(k))
 			}
 		}
 		if len(touched) > 0 {
@@ -122,22 +89,4 @@ func (w *watcher) Close() {
 	defer w.s.mu.Unlock()
 	w.closed = true
 	w.s.ring.cond.Broadcast()
-}
-
-// Compact forgets the batches before upto, and reclaims value-log space.
-func (s *Store) Compact(ctx context.Context, upto kv.Rev) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	n := 0
-	for n < len(s.ring.batches) && s.ring.batches[n].Rev < upto {
-		n++
-	}
-	if n > 0 {
-		s.ring.trim(n)
-	}
-	s.mu.Unlock()
-	s.collect()
-	return nil
 }

@@ -1,0 +1,4 @@
+package policy
+
+// Scopes are the names that may stand at the memory's root.
+func Scopes() []string { return scopeNames() }
