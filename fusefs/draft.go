@@ -189,6 +189,10 @@ func (n *node) commit(ctx context.Context, d *draft, h *handle, op string) error
 
 // save gives n.mu up while the store works; other commits of this node wait.
 func (n *node) save(ctx context.Context, h *handle, r backend.SaveRequest) (backend.Node, error) {
+	if r.Pending != nil {
+		place, _ := r.Pending.Place()
+		defer n.m.notify.mine(place)()
+	}
 	done := make(chan struct{})
 	n.saving = done
 	n.mu.Unlock()

@@ -3,6 +3,7 @@ package fusefs
 import (
 	"sync"
 	"syscall"
+	"time"
 
 	"memoryfs/backend/store"
 )
@@ -24,6 +25,7 @@ type notifier struct {
 type task struct {
 	node *node
 	name string // "": content and attributes of node; else the entry name in it
+	dir  store.ID
 	wg   *sync.WaitGroup
 }
 
@@ -37,20 +39,28 @@ func newNotifier(m *Mount) *notifier {
 	return n
 }
 
-// begin marks what a handler is about to change; call the returned function when the change is acknowledged.
+// begin marks the names that a handler is about to change, and their directories as locked by its caller in the kernel;
+// call the returned function when the change is acknowledged.
 func (n *notifier) begin(places ...store.Place) (end func()) {
-	n.add(places, 1)
-	return func() { n.add(places, -1) }
+	n.add(places, 1, 1)
+	return func() { n.add(places, -1, -1) }
 }
 
-func (n *notifier) add(places []store.Place, by int) {
+// mine marks a name that the kernel of this mount knows already, without a lock on its directory: a file that was created
+// before and is committed now.
+func (n *notifier) mine(p store.Place) (end func()) {
+	n.add([]store.Place{p}, 1, 0)
+	return func() { n.add([]store.Place{p}, -1, 0) }
+}
+
+func (n *notifier) add(places []store.Place, own, busy int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, p := range places {
-		if n.own[p] += by; n.own[p] == 0 {
+		if n.own[p] += own; n.own[p] == 0 {
 			delete(n.own, p)
 		}
-		if n.busy[p.Parent] += by; n.busy[p.Parent] == 0 {
+		if n.busy[p.Parent] += busy; n.busy[p.Parent] == 0 {
 			delete(n.busy, p.Parent)
 		}
 	}
@@ -81,7 +91,10 @@ func (n *notifier) batch(b store.Batch) <-chan struct{} {
 			continue
 		}
 		wait = append(wait, task{node: parent, wg: wg})
-		if entry := (task{node: parent, name: e.Name}); busy {
+		if parent.GetChild(e.Name) == nil {
+			continue // the kernel does not know the name, and it does not keep misses
+		}
+		if entry := (task{node: parent, dir: e.Parent, name: e.Name}); busy {
 			later = append(later, entry)
 		} else {
 			entry.wg = wg
@@ -138,6 +151,7 @@ func (n *notifier) run(t task) {
 	if t.name == "" {
 		errno = t.node.NotifyContent(0, 0)
 	} else {
+		n.untilFree(t.dir)
 		errno = t.node.NotifyEntry(t.name)
 	}
 	if errno != 0 && errno != syscall.ENOENT {
@@ -145,6 +159,22 @@ func (n *notifier) run(t task) {
 	}
 	if t.wg != nil {
 		t.wg.Done()
+	}
+}
+
+// untilFree waits until no handler of this mount changes the directory. An entry's invalidation takes the directory's
+// lock in the kernel, uninterruptibly; if it waited there for a caller of ours and the daemon were killed at that
+// moment, neither could ever end: the dying daemon could not close /dev/fuse, and the caller would wait for its answer
+// (seen with kill -9 under load; only fusectl's abort helps then).
+func (n *notifier) untilFree(dir store.ID) {
+	for range 250 {
+		n.mu.Lock()
+		busy := n.busy[dir] > 0
+		n.mu.Unlock()
+		if !busy {
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
