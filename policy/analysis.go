@@ -27,7 +27,7 @@ func inputFields() []string {
 // analyse checks the shape of the two documents and that only denials and obligations can reach a claim, directly or
 // through the rules they use; it returns what the rules read, and what to ask for obligations.
 func analyse(c *ast.Compiler) (r reads, duties duties, err error) {
-	rules := c.GetRulesDynamic(verdictsRef())
+	rules := c.GetRulesDynamicWithOpts(verdictsRef(), allRules())
 	if len(rules) == 0 {
 		return r, duties, fmt.Errorf("%w: there is no rule data.memory.authz.verdicts (package memory.authz; verdicts contains … if …)", ErrPolicy)
 	}
@@ -45,7 +45,7 @@ func analyse(c *ast.Compiler) (r reads, duties duties, err error) {
 				"which its caller says of itself", ErrPolicy, rule.Loc())
 		}
 	}
-	obligations := c.GetRulesDynamic(obligationsRef())
+	obligations := c.GetRulesDynamicWithOpts(obligationsRef(), allRules())
 	for _, rule := range obligations {
 		if rule.Head.RuleKind() == ast.MultiValue && len(rule.Head.Ref()) == 1 {
 			return r, duties, fmt.Errorf("%w: %s: obligations must be an object (obligations[\"reason\"] := true if …)", ErrPolicy, rule.Loc())
@@ -161,7 +161,7 @@ func (s *survey) readInput(rule *ast.Rule, ref ast.Ref) {
 // readData follows a reference into the rules it may mean. One that no rule defines is always undefined, which in a
 // denial is a hole: refused.
 func (s *survey) readData(rule *ast.Rule, ref ast.Ref) {
-	others := s.compiler.GetRulesDynamic(ref)
+	others := s.compiler.GetRulesDynamicWithOpts(ref, allRules())
 	for _, other := range others {
 		s.visit(other)
 	}
@@ -185,3 +185,6 @@ func where(rule *ast.Rule, ref ast.Ref) *ast.Location {
 	}
 	return rule.Loc()
 }
+
+// allRules is for looking up rules: those of hidden modules too.
+func allRules() ast.RulesOptions { return ast.RulesOptions{IncludeHiddenModules: true} }
