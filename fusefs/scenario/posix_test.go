@@ -90,7 +90,7 @@ type fsx struct {
 	model []byte
 }
 
-const fsxMax = 300_000
+const fsxMax = 70_000
 
 func (x *fsx) open(flags int) *os.File {
 	f, err := os.OpenFile(x.name, flags, 0o644)
@@ -112,7 +112,7 @@ func (x *fsx) grow(size int) {
 
 // one does one random step.
 func (x *fsx) one() {
-	off, n := x.r.IntN(fsxMax), 1+x.r.IntN(1+x.r.IntN(9000))
+	off, n := x.r.IntN(fsxMax), 1+x.r.IntN(1+x.r.IntN(5000))
 	switch op := x.r.IntN(100); {
 	case op < 40:
 		buf := make([]byte, n)
