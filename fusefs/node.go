@@ -232,8 +232,8 @@ func (m *Mount) fill(s state, out *fuse.Attr, c *fuse.Caller) {
 	}
 	setTime(&out.Atime, &out.Atimensec, atime)
 	ctime := in.Ctime
-	if ctime.Before(mtime) && in.Type == store.TypeFile && s.dirty {
-		ctime = mtime
+	if ctime.Before(mtime) && in.Type == store.TypeFile {
+		ctime = mtime // a write changes both, and the same before and after its commit: git compares them
 	}
 	setTime(&out.Ctime, &out.Ctimensec, ctime)
 	out.Uid, out.Gid = m.uid, m.gid

@@ -33,7 +33,7 @@ func (s *Store) CreateFile(ctx context.Context, f NewFile, ch Change) (Head, kv.
 		in := Inode{ID: f.ID, Type: TypeFile, Mode: f.Mode, Ino: f.Ino, Parent: f.Parent, Name: f.Name, Owner: f.Owner,
 			Atime: now, Ctime: now, Btime: now, Xattrs: f.Xattrs}
 		if !f.Btime.IsZero() {
-			in.Atime, in.Btime = f.Btime, f.Btime
+			in.Atime, in.Btime, in.Ctime = f.Btime, f.Btime, f.Btime
 		}
 		p.use(st)
 		if err := s.first(p, in, &head, path, "", KindCreate, ch); err != nil {

@@ -82,7 +82,9 @@ func serve(t *testing.T, dir, mount string) *exec.Cmd {
 	cmd.Stderr = os.Stderr
 	must(t, cmd.Start())
 	lines := bufio.NewScanner(out)
+	said := ""
 	for lines.Scan() {
+		said += lines.Text() + "\n"
 		if lines.Text() == "mounted" {
 			go func() {
 				for lines.Scan() {
@@ -92,7 +94,7 @@ func serve(t *testing.T, dir, mount string) *exec.Cmd {
 		}
 	}
 	_ = cmd.Wait()
-	t.Fatal("the daemon did not come back")
+	t.Fatal("the daemon did not come back: ", said)
 	return nil
 }
 
