@@ -88,6 +88,9 @@ func Open(dir string, o Options) (*Store, error) {
 
 func (s *Store) openBadger(memtable int64) error {
 	l := &logger{Logger: s.log}
+	if err := removeUnborn(s.dir); err != nil {
+		return err
+	}
 	db, err := badger.OpenManaged(badgerOptions(s.dir, memtable, l))
 	if err != nil {
 		return translateOpen(err)
