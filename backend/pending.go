@@ -80,6 +80,12 @@ func (p *Pending) Inode() store.Inode {
 		Ctime: p.Created, Btime: p.Created, Atime: p.Created, Xattrs: p.xattrs, Gone: p.state > pendingCommitting}
 }
 
+func (p *Pending) committed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state == pendingCommitted
+}
+
 func (p *Pending) seenBy(s *Session) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -55,15 +55,24 @@ func (v *View) Lookup(ctx context.Context, c Caller, parent store.ID, name strin
 	if err := checkName(name); err != nil {
 		return Node{}, err
 	}
+	pend := v.pendingNamed(c, parent, name)
 	snap, err := v.m.snapshot(ctx)
 	if err != nil {
 		return Node{}, wrap(err, name)
 	}
 	defer snap.Close()
-	return v.lookup(ctx, c, snap, parent, name)
+	return v.lookup(ctx, c, snap, pend, parent, name)
 }
 
-func (v *View) lookup(ctx context.Context, c Caller, snap snapshot, parent store.ID, name string) (Node, error) {
+// pendingNamed must be asked before the snapshot is taken: a file that is committed in between is in one of the two then.
+func (v *View) pendingNamed(c Caller, parent store.ID, name string) *Pending {
+	if c.Session == nil {
+		return nil
+	}
+	return v.m.pendingAt(v.place(parent, name), c.Session)
+}
+
+func (v *View) lookup(ctx context.Context, c Caller, snap snapshot, pend *Pending, parent store.ID, name string) (Node, error) {
 	dir, err := snap.dir(parent)
 	if err != nil {
 		return Node{}, wrap(err, name)
@@ -71,7 +80,7 @@ func (v *View) lookup(ctx context.Context, c Caller, snap snapshot, parent store
 	path := join(dir, name)
 	p := v.place(parent, name)
 	if c.Session != nil {
-		if pend := v.m.pendingAt(p, c.Session); pend != nil {
+		if pend != nil && !pend.Inode().Gone {
 			return Node{Inode: pend.Inode(), Path: path, Pending: pend}, nil
 		}
 		if v.m.anyBackups() && v.m.hidden(p, c.Session) {
@@ -79,6 +88,9 @@ func (v *View) lookup(ctx context.Context, c Caller, snap snapshot, parent store
 		}
 	}
 	d, err := v.child(snap, parent, name)
+	if errors.Is(err, store.ErrNotExist) && pend != nil {
+		return v.Lookup(ctx, c, parent, name) // committed, or removed, since the snapshot
+	}
 	if err != nil {
 		return Node{}, wrap(err, path)
 	}
@@ -120,6 +132,10 @@ const listPage = 1024
 // ReadDir lists the names in a directory that the caller may know, its own ephemeral and pending files among them, by
 // name.
 func (v *View) ReadDir(ctx context.Context, c Caller, dir store.ID) ([]store.Dentry, error) {
+	var pending []*Pending
+	if c.Session != nil { // before the snapshot, see pendingNamed
+		pending = v.m.pendingIn(dir, c.Session)
+	}
 	snap, err := v.m.snapshot(ctx)
 	if err != nil {
 		return nil, wrap(err, dir.String())
@@ -138,9 +154,8 @@ func (v *View) ReadDir(ctx context.Context, c Caller, dir store.ID) ([]store.Den
 			return nil, err
 		}
 	}
-	if c.Session != nil {
-		for _, p := range v.m.pendingIn(dir, c.Session) {
-			in := p.Inode()
+	for _, p := range pending {
+		if in := p.Inode(); !in.Gone || p.committed() {
 			all = append(all, store.Dentry{Name: in.Name, ID: p.ID, Type: store.TypeFile, Ino: p.Ino})
 		}
 	}

@@ -23,6 +23,7 @@ func (v *View) target(ctx context.Context, c Caller, parent store.ID, name strin
 	if err := checkName(name); err != nil {
 		return target{}, err
 	}
+	pend := v.pendingNamed(c, parent, name)
 	snap, err := v.m.snapshot(ctx)
 	if err != nil {
 		return target{}, wrap(err, name)
@@ -33,7 +34,7 @@ func (v *View) target(ctx context.Context, c Caller, parent store.ID, name strin
 		return target{}, err
 	}
 	t := target{place: v.place(parent, name), path: join(dir.Path, name)}
-	t.node, err = v.lookup(ctx, c, snap, parent, name)
+	t.node, err = v.lookup(ctx, c, snap, pend, parent, name)
 	switch {
 	case err == nil:
 		t.there = true
