@@ -2,13 +2,9 @@ package audit
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -17,279 +13,186 @@ import (
 // Options of Open. Zero values mean the defaults in parentheses.
 type Options struct {
 	Logger       hclog.Logger
-	SegmentBytes int64 // a segment is ended past this size (64 MiB)
+	SegmentBytes int64 // a segment ends before it grows past this size (64 MiB), unless one group of records is larger
+
+	disk disk // the machine's; tests have others
 }
 
 // Log is the log of one store: one process writes it. Safe for concurrent use.
 type Log struct {
-	dir    string
-	src    Source
-	opts   Options
-	log    hclog.Logger
-	refuse refusals
+	src      Source
+	log      hclog.Logger
+	refusals *refusals
+	lock     *os.File
+	wake     chan struct{} // intents or refusals may be there
+	kick     chan struct{} // the batch has something
+	stop     chan struct{} // closed by Close
+	done     chan struct{} // closed by the writer
 
-	wake   chan struct{}
-	append chan *waiting
-	stop   chan struct{}
-	done   chan struct{}
-	once   sync.Once
+	// only the writer goroutine, and Open before it runs
+	end    *end
+	next   uint64 // sequence of the next line
+	taker  taker
+	owed   []Record // the log's own notes, before anything else
+	nagged time.Time
 
-	// only the writer goroutine
-	file      *os.File
-	size      int64 // synced bytes of file
-	next      uint64
-	taken     tail
-	undropped [][16]byte      // intents that the store could not drop at the first try
-	recent    map[string]bool // op ids that are in the log and perhaps not dropped from the store yet
+	mu     sync.Mutex
+	batch  *batch // guarded by mu: fills until the writer takes it
+	health health // guarded by mu
+	closed bool   // guarded by mu
+}
 
-	mu       sync.Mutex
-	cond     *sync.Cond
+// batch is the records that share one sync. Its results may be read once done is closed.
+type batch struct {
+	lines    [][]byte // marshalled without sequence
+	sync     bool     // somebody waits for all refusals and intents
+	done     chan struct{}
+	first    uint64 // sequence of lines[0]
 	rev      uint64 // every intent up to here is in the log
-	checked  uint64 // counts the rounds after which the source had no more
-	failures int
-	health   error
-	closed   bool
+	caughtUp bool   // the store had no more intents
+	err      error  // of writing
+	srcErr   error  // of reading the intents
 }
 
-// tail is what the store keeps of the log's progress.
-type tail struct {
-	Seq uint64 `json:"seq"` // of the last line with an intent that was dropped
-	Rev uint64 `json:"rev"`
-}
+// maxBatch bounds the records that wait for a disk that does not answer.
+const maxBatch = 1 << 16
 
-// waiting is a record that its writer waits for; done may be nil.
-type waiting struct {
-	r    Record
-	done chan result
-}
+const defaultSegment = 64 << 20
 
-type result struct {
-	seq uint64
-	err error
-}
-
-const (
-	defaultSegment = 64 << 20
-	takeAtOnce     = 1024 // intents of one round
-	maxFailures    = 3    // in a row, then nothing may be changed
-	retryAfter     = 200 * time.Millisecond
-	idleRound      = time.Second // the source is asked that often even if nobody wakes the log
-)
-
-// Open reads the end of the log and starts to take intents over. ErrDamaged, naming the first bad record, if the log does
-// not hold what the store says it has taken over, or cannot be read; a line that a crash cut off is removed and noted.
+// Open reads the log from what the store knows of it on, and starts to take intents over. *Damage, naming the first bad
+// record, if it does not hold what the store says it has taken over, has changes that the store does not know, or cannot
+// be read. What a crash cut off is removed and noted. If the disk is full a log that exists opens, and Healthy says so; a directory
+// that cannot be written is an error.
 func Open(ctx context.Context, dir string, src Source, o Options) (*Log, error) {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	if o.SegmentBytes == 0 {
+	if o.SegmentBytes <= 0 {
 		o.SegmentBytes = defaultSegment
 	}
-	l := &Log{dir: dir, src: src, opts: o, log: o.Logger, wake: make(chan struct{}, 1), append: make(chan *waiting, 1024),
-		stop: make(chan struct{}), done: make(chan struct{}), recent: map[string]bool{}}
-	l.cond = sync.NewCond(&l.mu)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if o.disk == nil {
+		o.disk = machine{}
+	}
+	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("audit directory: %w", err)
 	}
-	cut, err := l.recover(ctx)
+	lock, err := lockDir(dir)
 	if err != nil {
+		return nil, fmt.Errorf("audit directory: %w", err)
+	}
+	l := &Log{src: src, log: o.Logger, refusals: newRefusals(), lock: lock, wake: make(chan struct{}, 1),
+		kick: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}), batch: newBatch(),
+		end: &end{dir: dir, disk: o.disk, max: o.SegmentBytes}}
+	if err := l.recover(ctx); err != nil {
+		_ = l.end.close()
+		_ = lock.Close()
 		return nil, err
 	}
-	l.refuse.init()
-	go l.run()
-	if cut > 0 {
-		l.log.Warn("a record that a crash cut off was removed", "bytes", cut)
-		if _, err := l.Append(ctx, Record{Time: time.Now(), Kind: "recover", Op: "cut",
-			Cause: fmt.Sprintf("%d bytes after the last whole record were removed", cut)}); err != nil {
-			return nil, errors.Join(err, l.Close(ctx))
-		}
+	if len(l.owed) > 0 {
+		l.round(newBatch(), false, false)
 	}
+	go l.run()
 	return l, nil
 }
 
-// recover finds the end of the log, and cuts what a crash left after the last whole line of the last segment.
-func (l *Log) recover(ctx context.Context) (cut int64, err error) {
-	raw, err := l.src.Tail(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("audit tail: %w", err)
-	}
-	if raw != nil {
-		if err := json.Unmarshal(raw, &l.taken); err != nil {
-			return 0, fmt.Errorf("%w: the store's note of it: %w", ErrDamaged, err)
-		}
-	}
-	l.next, l.rev = 1, l.taken.Rev
-	err = Scan(ctx, l.dir, l.taken.Seq, func(_ []byte, r Record) error {
-		if l.next = r.Seq + 1; r.OpID != "" && r.Rev > l.taken.Rev {
-			l.recent[r.OpID] = true
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	if l.next <= l.taken.Seq {
-		return 0, fmt.Errorf("%w: it ends at record %d, the store knows of record %d", ErrDamaged, l.next-1, l.taken.Seq)
-	}
-	return l.openLast()
-}
+func newBatch() *batch { return &batch{done: make(chan struct{})} }
 
-func (l *Log) openLast() (cut int64, err error) {
-	segs, err := segments(l.dir)
-	if err != nil {
-		return 0, err
-	}
-	if len(segs) == 0 {
-		return 0, l.rotate()
-	}
-	f, err := os.OpenFile(filepath.Join(l.dir, segmentName(segs[len(segs)-1])), os.O_RDWR, 0o600)
-	if err != nil {
-		return 0, err
-	}
-	st, err := f.Stat()
-	if err != nil {
-		return 0, errors.Join(err, f.Close())
-	}
-	whole, err := lastNewline(f, st.Size())
-	if err != nil {
-		return 0, errors.Join(err, f.Close())
-	}
-	l.file, l.size = f, whole
-	if whole == st.Size() {
-		return 0, nil
-	}
-	if err := errors.Join(f.Truncate(whole), f.Sync()); err != nil {
-		return 0, err
-	}
-	return st.Size() - whole, nil
-}
-
-// lastNewline is the offset after the last newline.
-func lastNewline(f *os.File, size int64) (int64, error) {
-	buf := make([]byte, 64<<10)
-	for end := size; end > 0; {
-		from := max(0, end-int64(len(buf)))
-		n, err := f.ReadAt(buf[:end-from], from)
-		if err != nil {
-			return 0, err
-		}
-		for i := n - 1; i >= 0; i-- {
-			if buf[i] == '\n' {
-				return from + int64(i) + 1, nil
-			}
-		}
-		end = from
-	}
-	return 0, nil
-}
-
-// rotate begins a segment at the next sequence number.
-func (l *Log) rotate() error {
-	f, err := os.OpenFile(filepath.Join(l.dir, segmentName(l.next)), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := syncDir(l.dir); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if l.file != nil {
-		if err := l.file.Close(); err != nil {
-			l.log.Warn("segment was not closed", "error", err)
-		}
-	}
-	l.file, l.size = f, 0
-	return f.Truncate(0) // what an attempt before left
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
-// Append writes a record that is no change of the store, and returns its sequence once it is synced.
+// Append writes a record that is no change of the store, and returns its sequence once it is synced. ErrUnavailable if it
+// cannot be written: then it is not in the log and will not be. When ctx ends first, it may or may not be written.
 func (l *Log) Append(ctx context.Context, r Record) (uint64, error) {
-	w := &waiting{r: r, done: make(chan result, 1)}
-	select {
-	case l.append <- w:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	case <-l.stop:
-		return 0, ErrClosed
+	if r.Kind == "change" {
+		return 0, fmt.Errorf("%w: a change is recorded by its intent", ErrRecord)
+	}
+	if r.Time.IsZero() {
+		r.Time = time.Now()
+	}
+	r.Seq, r.Rev, r.Time = 0, 0, r.Time.UTC()
+	line, err := Marshal(r)
+	if err != nil {
+		return 0, err
+	}
+	b, i, err := l.join(line)
+	if err != nil {
+		return 0, err
 	}
 	select {
-	case res := <-w.done:
-		return res.seq, res.err
+	case <-b.done:
 	case <-ctx.Done():
 		return 0, ctx.Err()
-	case <-l.done:
-		return 0, ErrClosed
 	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	return b.first + uint64(i), nil
+}
+
+// join adds a line to the batch that fills, or with nil asks for everything.
+func (l *Log) join(line []byte) (*batch, int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.batch
+	switch {
+	case l.closed:
+		return nil, 0, ErrClosed
+	case line == nil:
+		b.sync = true
+	case len(b.lines) >= maxBatch:
+		return nil, 0, fmt.Errorf("%w: %d records wait", ErrUnavailable, len(b.lines))
+	default:
+		b.lines = append(b.lines, line)
+	}
+	poke(l.kick)
+	return b, len(b.lines) - 1, nil
 }
 
 // Wake tells that there are intents.
-func (l *Log) Wake() {
+func (l *Log) Wake() { poke(l.wake) }
+
+func poke(c chan struct{}) {
 	select {
-	case l.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// Healthy is nil, or why nothing may be changed now: the log's volume is full, or it failed several times in a row.
-func (l *Log) Healthy() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.health
-}
-
-// Sync returns when every intent of the store up to rev, and every refusal before the call, is in the log.
+// Sync returns when every intent of the store up to rev, and every refusal before the call, is in the log and synced.
+// ErrUnavailable if that cannot be done now.
 func (l *Log) Sync(ctx context.Context, rev uint64) error {
-	l.refuse.flush(true, time.Now(), l.enqueue)
-	stop := context.AfterFunc(ctx, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.cond.Broadcast()
-	})
-	defer stop()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	goal := l.checked + 2 // one round may have begun before the refusals were queued
-	for l.checked < goal && ctx.Err() == nil && !l.closed {
-		if l.health != nil {
-			return l.health
+	for {
+		b, _, err := l.join(nil)
+		if err != nil {
+			return err
 		}
-		l.Wake()
-		l.cond.Wait()
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		switch {
+		case b.err != nil:
+			return b.err
+		case b.srcErr != nil:
+			return b.srcErr
+		case b.caughtUp || b.rev >= rev:
+			return nil
+		}
 	}
-	if l.closed {
-		return ErrClosed
-	}
-	return ctx.Err()
 }
 
-// Close takes over what there is, and closes the file.
-func (l *Log) Close(context.Context) error {
-	l.once.Do(func() {
-		l.refuse.flush(true, time.Now(), l.enqueue)
-		close(l.stop)
-	})
-	<-l.done
+// Close takes over what there is, and closes the file. It returns why something could not be written, or ctx's error if
+// that ends first; the writer ends by itself then, as soon as the disk answers. Close may be called again.
+func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.health
-}
-
-// enqueue hands over a record that nobody waits for; when the writer is far behind it is dropped and logged, so that a
-// full disk never stops a refusal.
-func (l *Log) enqueue(r Record) {
+	first := !l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if first {
+		close(l.stop)
+	}
 	select {
-	case l.append <- &waiting{r: r}:
-	default:
-		l.log.Error("a refusal could not be recorded: the audit log is behind", "principal", r.Principal, "op", r.Op)
+	case <-l.done:
+		return l.Healthy()
+	case <-ctx.Done():
+		return fmt.Errorf("closing the audit log: %w", ctx.Err())
 	}
 }
-
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

@@ -3,22 +3,17 @@ package audit
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeStore is a Source in memory.
 type fakeStore struct {
@@ -34,7 +29,10 @@ func (f *fakeStore) Intents(_ context.Context, after uint64, limit int) ([]Inten
 	defer f.mu.Unlock()
 	var out []Intent
 	for _, in := range f.intents {
-		if in.Rev > after && len(out) < limit {
+		if len(out) == limit {
+			break
+		}
+		if in.Rev > after {
 			out = append(out, in)
 		}
 	}
@@ -47,7 +45,11 @@ func (f *fakeStore) Taken(_ context.Context, ops [][16]byte, tail []byte) error 
 	if f.refuse != nil {
 		return f.refuse
 	}
-	f.intents = slices.DeleteFunc(f.intents, func(in Intent) bool { return slices.Contains(ops, in.Op) })
+	gone := map[[16]byte]bool{}
+	for _, op := range ops {
+		gone[op] = true
+	}
+	f.intents = slices.DeleteFunc(f.intents, func(in Intent) bool { return gone[in.Op] })
 	f.tail = tail
 	return nil
 }
@@ -59,19 +61,26 @@ func (f *fakeStore) Tail(context.Context) ([]byte, error) {
 }
 
 // commit makes a change with its intent.
-func (f *fakeStore) commit(t *testing.T, memory string, version uint64) {
+func (f *fakeStore) commit(t testing.TB, memory string, version uint64) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rev++
 	var op [16]byte
-	op[15], op[14] = byte(f.rev), byte(f.rev>>8)
+	binary.BigEndian.PutUint64(op[8:], f.rev)
 	data, err := Marshal(Record{Time: time.Now(), Kind: "change", Op: "write", Memory: memory, Version: version, Commit: "c"})
 	must(t, err)
 	f.intents = append(f.intents, Intent{Rev: f.rev, Op: op, Data: data})
 }
 
-func must(t *testing.T, err error) {
+// opOf is the op_id of a revision of fakeStore.
+func opOf(rev uint64) string {
+	var op [16]byte
+	binary.BigEndian.PutUint64(op[8:], rev)
+	return formatOp(op)
+}
+
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -223,37 +232,6 @@ func TestRefusalsAreCounted(t *testing.T) {
 	}
 }
 
-// TestFullVolume: nothing may be changed while the log cannot be written, and it heals when there is room again.
-func TestFullVolume(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting a tmpfs needs root")
-	}
-	vol, src, ctx := t.TempDir(), &fakeStore{}, context.Background()
-	must(t, syscall.Mount("tmpfs", vol, "tmpfs", 0, "size=256k"))
-	l := open(t, filepath.Join(vol, "log"), src, Options{})
-	t.Cleanup(func() {
-		must(t, l.Close(ctx))
-		must(t, syscall.Unmount(vol, 0))
-	})
-	ballast := filepath.Join(vol, "ballast")
-	must(t, os.WriteFile(ballast, make([]byte, 100<<10), 0o600))
-	var err error
-	for i := 0; i < 10000 && err == nil; i++ {
-		_, err = l.Append(ctx, Record{Time: time.Now(), Kind: "mount", Op: strings.Repeat("x", 1000)})
-	}
-	if !errors.Is(err, ErrUnavailable) || !errors.Is(l.Healthy(), ErrUnavailable) {
-		t.Fatalf("%v, %v", err, l.Healthy())
-	}
-	must(t, os.Remove(ballast))
-	_, err = l.Append(ctx, Record{Time: time.Now(), Kind: "mount", Op: "again"})
-	must(t, err)
-	must(t, l.Healthy())
-	got := all(t, filepath.Join(vol, "log"))
-	if got[len(got)-1].Op != "again" {
-		t.Fatal("the last record is not the last one written")
-	}
-}
-
 func facts(list ...Fact) func(func(Fact, error) bool) {
 	return func(yield func(Fact, error) bool) {
 		for _, f := range list {
@@ -305,63 +283,58 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-func TestQuoteIsReversibleAndUnambiguous(t *testing.T) {
-	seen := map[string]string{}
-	for _, p := range []string{"a/b", "a\\b", "a\\x41", "aA", "\xff", "\\xff", "é", "e\u0301", "new\nline", "\u202e", "\ufffd", "\xef\xbf\xbd"} {
-		q := Quote(p)
-		back, err := Unquote(q)
-		if err != nil || back != p {
-			t.Errorf("%q → %q → %q %v", p, q, back, err)
-		}
-		if other, taken := seen[q]; taken && other != p {
-			t.Errorf("%q and %q are both %q", p, other, q)
-		}
-		seen[q] = p
+// TestSyncWaitsForAllIntents, also when they are more than one round takes.
+func TestSyncWaitsForAllIntents(t *testing.T) {
+	m, src, ctx := &model{files: map[string]*modelFile{}}, &fakeStore{}, context.Background()
+	l := open(t, t.TempDir(), src, Options{disk: slow{m}})
+	for i := range 3*takeAtOnce + 1 {
+		src.commit(t, "m", uint64(i+1))
+	}
+	must(t, l.Sync(ctx, src.rev))
+	if n := len(m.powerCut(t, t.TempDir())); n != 3*takeAtOnce+1 {
+		t.Fatalf("%d records are synced", n)
+	}
+	must(t, l.Close(ctx))
+	if len(src.intents) != 0 {
+		t.Fatalf("%d intents are left", len(src.intents))
 	}
 }
 
-func FuzzUnmarshal(f *testing.F) {
-	f.Add([]byte(`{"seq":1,"time":"2026-01-01T00:00:00Z","kind":"change","op":"write"}`))
-	f.Add([]byte(`{}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := Unmarshal(b)
-		if err != nil {
-			return
-		}
-		line, err := Marshal(r)
+// TestIntentsOutOfOrder are not taken over, and Sync says why.
+func TestIntentsOutOfOrder(t *testing.T) {
+	dir, src, ctx := t.TempDir(), &fakeStore{}, context.Background()
+	l := open(t, dir, src, Options{})
+	src.mu.Lock()
+	for _, rev := range []uint64{1, 3, 2} {
+		in, err := intentOf(rev, Record{Kind: "change", Memory: "m", Version: rev})
 		must(t, err)
-		if again, err := Unmarshal(line); err != nil || fmt.Sprint(again.Seq, again.Op) != fmt.Sprint(r.Seq, r.Op) {
-			t.Fatalf("%s → %s: %v", b, line, err)
-		}
-	})
-}
-
-func FuzzUnquote(f *testing.F) {
-	f.Add(`a\x41\\`)
-	f.Fuzz(func(t *testing.T, s string) {
-		if p, err := Unquote(Quote(s)); err != nil || p != s {
-			t.Fatalf("%q: %q %v", s, p, err)
-		}
-		_, _ = Unquote(s)
-	})
-}
-
-func BenchmarkAppend(b *testing.B) {
-	for _, writers := range []int{1, 256} {
-		b.Run(fmt.Sprint(writers, " writers"), func(b *testing.B) {
-			l, err := Open(context.Background(), b.TempDir(), &fakeStore{}, Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer l.Close(context.Background())
-			b.SetParallelism(writers)
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if _, err := l.Append(context.Background(), Record{Time: time.Now(), Kind: "mount", Op: "mount"}); err != nil {
-						b.Error(err)
-					}
-				}
-			})
-		})
+		src.intents = append(src.intents, in)
 	}
+	src.mu.Unlock()
+	if err := l.Sync(ctx, 3); err == nil || !strings.Contains(err.Error(), "revision 2 comes after revision 3") {
+		t.Fatal(err)
+	}
+	must(t, l.Healthy())
+	_, err := l.Append(ctx, Record{Kind: "read"})
+	must(t, err)
+	for i, r := range all(t, dir) {
+		if r.Kind == "change" && r.Rev == 2 || r.Seq != uint64(i+1) {
+			t.Fatalf("%+v", r)
+		}
+	}
+}
+
+func TestAppendRefusesWhatIsNone(t *testing.T) {
+	l := open(t, t.TempDir(), &fakeStore{}, Options{})
+	for _, r := range []Record{{Kind: "change"}, {Kind: "read", Reason: strings.Repeat("x", maxLine)}} {
+		if _, err := l.Append(context.Background(), r); !errors.Is(err, ErrRecord) {
+			t.Error(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := l.Close(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	must(t, l.Close(context.Background()))
 }

@@ -53,11 +53,15 @@ type Intent struct {
 	Data []byte // JSON of a Record without seq and rev
 }
 
-// Source is the store as the tailer sees it; backend implements it.
+// Source is the store as the log's writer sees it; backend implements it. Only the log's one writer calls it, with a
+// timeout; it must not call back into the Log.
 type Source interface {
+	// Intents lists up to limit intents with a revision over after, in revision order. An intent is never listed after
+	// one with a higher revision was. Those that were taken and not dropped yet are listed like any other.
 	Intents(ctx context.Context, after uint64, limit int) ([]Intent, error)
-	// Taken drops the intents and stores tail in one commit.
+	// Taken drops the intents and stores tail, atomically: tail is there no earlier than the last intent is gone.
 	Taken(ctx context.Context, ops [][16]byte, tail []byte) error
+	// Tail is what Taken stored last, nil before the first time.
 	Tail(ctx context.Context) ([]byte, error)
 }
 
@@ -74,13 +78,14 @@ type Report struct {
 	Records  uint64    `json:"records"`
 	Last     uint64    `json:"last_seq"`
 	Versions int       `json:"versions"`
-	Pending  int       `json:"pending"` // intents not yet taken over; they count as records
-	Problems []Problem `json:"problems"`
+	Pending  int       `json:"pending"`        // intents not yet taken over; they count as records
+	Problems []Problem `json:"problems"`       // by record, the first bad one first; then those that name no record
+	More     int       `json:"more,omitempty"` // problems that are not listed, past a thousand
 }
 
-// Problem names the first bad thing of its kind.
+// Problem is one thing that is not as it should be.
 type Problem struct {
-	Seq    uint64 `json:"seq,omitempty"`
+	Seq    uint64 `json:"seq,omitempty"` // the record; 0 for what has none
 	Memory string `json:"memory,omitempty"`
 	Detail string `json:"detail"`
 }

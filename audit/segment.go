@@ -1,24 +1,23 @@
 package audit
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 const segmentExt = ".jsonl"
 
+// segmentName is the file name of the segment whose first line has this sequence.
 func segmentName(first uint64) string { return fmt.Sprintf("%020d%s", first, segmentExt) }
 
-// segments lists the first sequence numbers of the segments in dir, ascending.
+// segments lists the first sequence numbers of the segments in dir, ascending. A directory that is not there has none.
 func segments(dir string) ([]uint64, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -43,58 +42,44 @@ func segments(dir string) ([]uint64, error) {
 	return out, nil
 }
 
-// Scan calls fn for every whole line from sequence from on, in order. It checks that sequences have no gap (ErrDamaged
-// names the first bad one). A partial last line is not read: the log may be being written. line is valid only in fn.
-func Scan(ctx context.Context, dir string, from uint64, fn func(line []byte, r Record) error) error {
-	segs, err := segments(dir)
+// makeDir makes the log's directory, durably, and closes it to others.
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	st, err := os.Stat(dir)
 	if err != nil {
 		return err
 	}
-	next := uint64(1)
-	for i, first := range segs {
-		if i+1 < len(segs) && segs[i+1] <= from { // all of it is before
-			next = segs[i+1]
-			continue
-		}
-		if i > 0 && first != next || i == 0 && first != 1 {
-			return fmt.Errorf("%w: segment %s begins at record %d, %d was expected", ErrDamaged, segmentName(first), first, next)
-		}
-		if next, err = scanSegment(ctx, filepath.Join(dir, segmentName(first)), first, from, i+1 == len(segs), fn); err != nil {
+	if st.Mode().Perm()&0o077 != 0 {
+		if err := os.Chmod(dir, 0o700); err != nil {
 			return err
 		}
 	}
-	return nil
+	return syncDir(filepath.Dir(dir))
 }
 
-func scanSegment(ctx context.Context, file string, first, from uint64, last bool, fn func([]byte, Record) error) (uint64, error) {
-	f, err := os.Open(file)
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
 	if err != nil {
-		return first, err
+		return err
 	}
-	defer f.Close()
-	next := first
-	in := bufio.NewReaderSize(f, 1<<16)
-	for ctx.Err() == nil {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			if len(line) > 0 && !last {
-				return next, fmt.Errorf("%w: record %d is cut off in %s", ErrDamaged, next, filepath.Base(file))
-			}
-			return next, nil
-		}
-		if err != nil {
-			return next, err
-		}
-		line = bytes.TrimSuffix(line, []byte{'\n'})
-		r, err := Unmarshal(line)
-		if err != nil || r.Seq != next {
-			return next, fmt.Errorf("%w: record %d in %s cannot be read (it says %d): %w", ErrDamaged, next, filepath.Base(file), r.Seq, errors.Join(err))
-		}
-		if next++; r.Seq >= from {
-			if err := fn(line, r); err != nil {
-				return next, err
-			}
-		}
+	defer d.Close()
+	return d.Sync()
+}
+
+// lockDir makes sure that one process writes. The lock ends with the file, or the process.
+func lockDir(dir string) (*os.File, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
 	}
-	return next, ctx.Err()
+	err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = fmt.Errorf("%w: another process writes it", ErrUnavailable)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
 }

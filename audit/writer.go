@@ -1,35 +1,25 @@
 package audit
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"runtime"
 	"time"
 )
 
-// run is the writer: each round writes what waits (records, then intents), syncs once, answers, and lets the store drop
-// the intents.
+const (
+	idleRound = time.Second           // refusals are counted out, and the store is asked, even if nobody wakes the log
+	dropAfter = 20 * time.Millisecond // intents wait so long for others to be dropped with
+)
+
+// run is the writer. Each round writes and syncs what waits (notes, refusals, records, then intents), answers, and lets
+// the store drop the intents.
 func (l *Log) run() {
 	defer close(l.done)
-	tick := time.NewTicker(idleRound)
-	defer tick.Stop()
 	for {
-		var group []*waiting
-		stopping := false
-		select {
-		case w := <-l.append:
-			group = append(group, w)
-		case <-l.wake:
-		case <-tick.C:
-			l.refuse.flush(false, time.Now(), l.enqueue)
-		case <-l.stop:
-			stopping = true
-		}
-		group = l.drain(group)
-		more := l.round(group)
-		for tries := 0; stopping && more && tries < 1000 && l.Healthy() == nil; tries++ {
-			more = l.round(l.drain(nil))
+		look, stopping := l.sleep()
+		more := l.round(l.takeBatch(), look, stopping)
+		for stopping && more && l.Healthy() == nil {
+			more = l.round(newBatch(), true, true)
 		}
 		if stopping {
 			l.finish()
@@ -41,188 +31,146 @@ func (l *Log) run() {
 	}
 }
 
-func (l *Log) finish() {
-	for _, w := range l.drain(nil) {
-		w.answer(0, ErrClosed)
+// sleep waits for something to do. look: the store may have intents.
+func (l *Log) sleep() (look, stopping bool) {
+	wait := idleRound
+	if d, failing := l.pause(); failing {
+		wait = d
+	} else if d, ok := l.taker.dropIn(); ok {
+		wait = d
 	}
-	if err := l.file.Close(); err != nil {
-		l.log.Warn("segment was not closed", "error", err)
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-l.kick:
+		runtime.Gosched() // let others who were answered by the last round join
+		select {
+		case <-l.wake:
+			look = true
+		default:
+		}
+	case <-l.wake:
+		look = true
+	case <-t.C:
+		look = true
+	case <-l.stop:
+		return true, true
 	}
+	return look, false
+}
+
+func (l *Log) takeBatch() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
-	l.cond.Broadcast()
+	b := l.batch
+	l.batch = newBatch()
+	return b
 }
 
-func (l *Log) drain(group []*waiting) []*waiting {
-	for len(group) < takeAtOnce {
-		select {
-		case w := <-l.append:
-			group = append(group, w)
-		default:
-			return group
-		}
-	}
-	return group
+// group is what one round writes.
+type group struct {
+	buf     []byte
+	next    uint64   // sequence after the last line
+	refused []Record // taken out of the refusals
+	intents []Intent
+	tail    tail
 }
 
-func (w *waiting) answer(seq uint64, err error) {
-	if w.done != nil {
-		w.done <- result{seq, err}
-	}
-}
-
-// round writes one group. It returns whether there may be more intents.
-func (l *Log) round(group []*waiting) (more bool) {
-	ctx := context.Background()
-	intents, err := l.src.Intents(ctx, l.taken.Rev, takeAtOnce)
-	if err != nil {
-		l.log.Error("the store's audit intents cannot be read", "error", err)
-		intents = nil
-	}
-	first := l.next
-	buf, seq, tl, renderErr := l.render(group, intents)
-	for tries := 1; ; tries++ {
-		if err = l.write(buf); err == nil {
-			break
-		}
-		l.failed(err)
-		if isFull(err) || tries >= maxFailures {
-			for _, w := range group {
-				w.answer(0, fmt.Errorf("%w: %w", ErrUnavailable, err))
-			}
-			l.keep(group)
-			return false
-		}
-		select {
-		case <-l.stop:
-			tries = maxFailures
-		case <-time.After(retryAfter):
+// round writes one group. It returns whether there are more intents.
+func (l *Log) round(b *batch, look, all bool) (more bool) {
+	defer close(b.done)
+	g := group{next: l.next, refused: l.refusals.due(all || b.sync, time.Now()), tail: l.taker.tail}
+	if look || b.sync {
+		g.intents, more, b.srcErr = l.taker.intents(l.src)
+		if b.srcErr != nil {
+			l.log.Error("the store's audit intents cannot be read", "error", b.srcErr)
 		}
 	}
-	l.next = seq
-	for i, w := range group {
-		w.answer(first+uint64(i), nil)
+	l.render(&g, b)
+	if err := l.write(g.buf); err != nil {
+		b.err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		l.turnedAway(len(b.lines))
+		l.refusals.giveBack(g.refused, time.Now())
+		return false
 	}
-	l.drop(ctx, intents, tl)
-	more = len(intents) == takeAtOnce
-	l.succeeded(tl, more, renderErr)
+	l.next, l.owed = g.next, nil
+	l.taker.took(g.intents, g.tail)
+	b.rev, b.caughtUp = g.tail.Rev, !more && b.srcErr == nil
+	if err := l.taker.drop(l.src, all || b.sync); err != nil {
+		l.log.Error("the store did not drop its audit intents; that is tried again", "error", err)
+	}
 	return more
 }
 
-// keep puts refusals of a group that could not be written back in the queue: nobody else remembers them.
-func (l *Log) keep(group []*waiting) {
-	for _, w := range group {
-		if w.done == nil {
-			l.enqueue(w.r)
+// render makes the lines of a group.
+func (l *Log) render(g *group, b *batch) {
+	for _, r := range l.owed {
+		l.line(g, r)
+	}
+	if r, ok := l.healing(); ok {
+		l.line(g, r)
+	}
+	for _, r := range g.refused {
+		l.line(g, r)
+	}
+	b.first = g.next
+	for _, line := range b.lines {
+		g.buf = number(g.buf, g.next, line)
+		g.next++
+	}
+	for _, in := range g.intents {
+		op := formatOp(in.Op)
+		seq, there := l.taker.known[op]
+		if !there {
+			seq = g.next
+			l.line(g, l.record(in, op))
 		}
+		g.tail = tail{Seq: seq, Rev: in.Rev, Op: op}
 	}
 }
 
-// render makes the lines. Intents that a crash left in the store although they are in the log get none.
-func (l *Log) render(group []*waiting, intents []Intent) (buf []byte, seq uint64, tl tail, err error) {
-	seq, tl = l.next, l.taken
-	add := func(r Record) {
-		r.Seq = seq
-		line, merr := Marshal(r)
-		if merr != nil {
-			err = merr
-			r = Record{Seq: seq, Time: time.Now(), Kind: "recover", Op: "unreadable", OpID: r.OpID, Rev: r.Rev, Cause: merr.Error()}
-			line, _ = Marshal(r)
-		}
-		buf = append(append(buf, line...), '\n')
-		seq++
+// line adds a record; one that cannot be rendered is replaced by a note of that, for its place must not stay empty.
+func (l *Log) line(g *group, r Record) {
+	line, err := Marshal(r)
+	if err != nil {
+		l.log.Error("an audit record could not be rendered", "error", err, "kind", r.Kind, "op", r.Op)
+		line, err = Marshal(unreadable(err, r.Rev, r.OpID, nil))
 	}
-	for _, w := range group {
-		add(w.r)
+	if err != nil { // not possible: it has nothing that could fail
+		return
 	}
-	for _, in := range intents {
-		r, uerr := Unmarshal(in.Data)
-		if uerr != nil {
-			r = Record{Time: time.Now(), Kind: "recover", Op: "unreadable", Cause: uerr.Error()}
-		}
-		r.Rev, r.OpID = in.Rev, formatOp(in.Op)
-		if !l.recent[r.OpID] {
-			add(r)
-		}
-		tl = tail{Seq: seq - 1, Rev: in.Rev}
-	}
-	return buf, seq, tl, err
+	g.buf = number(g.buf, g.next, line)
+	g.next++
 }
 
-func formatOp(op [16]byte) string {
-	return fmt.Sprintf("%x-%x-%x-%x-%x", op[0:4], op[4:6], op[6:8], op[8:10], op[10:16])
-}
-
-// write appends and syncs; on any error the file is cut back, so that the next try begins where the synced bytes end.
+// write appends buf, up to three times unless the disk is full or the log is unavailable already.
 func (l *Log) write(buf []byte) error {
 	if len(buf) == 0 {
 		return nil
 	}
-	if l.size >= l.opts.SegmentBytes {
-		if err := l.rotate(); err != nil {
+	for {
+		err := l.end.append(buf, l.next)
+		if err == nil {
+			l.healed()
+			return nil
+		}
+		if l.failed(err) {
+			return err
+		}
+		d, _ := l.pause()
+		select {
+		case <-time.After(d):
+		case <-l.stop:
 			return err
 		}
 	}
-	_, err := l.file.WriteAt(buf, l.size)
-	if err == nil {
-		err = l.file.Sync()
-	}
-	if err != nil {
-		return errors.Join(err, l.file.Truncate(l.size))
-	}
-	l.size += int64(len(buf))
-	return nil
 }
 
-// drop lets the store forget the intents. If it cannot, they are taken again, and recognised.
-func (l *Log) drop(ctx context.Context, intents []Intent, tl tail) {
-	ops := l.undropped
-	for _, in := range intents {
-		ops = append(ops, in.Op)
+func (l *Log) finish() {
+	if err := l.end.close(); err != nil {
+		l.log.Warn("segment was not closed", "error", err)
 	}
-	if len(ops) == 0 {
-		return
+	if err := l.lock.Close(); err != nil {
+		l.log.Warn("the lock was not closed", "error", err)
 	}
-	raw, err := json.Marshal(tl)
-	if err == nil {
-		err = l.src.Taken(ctx, ops, raw)
-	}
-	l.taken = tl
-	if err != nil {
-		l.undropped = ops
-		l.log.Error("the store did not drop its audit intents; the next round tries again", "error", err)
-		return
-	}
-	l.undropped = nil
-	for _, in := range intents {
-		delete(l.recent, formatOp(in.Op))
-	}
-}
-
-func (l *Log) failed(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.failures++
-	l.log.Error("the audit log cannot be written", "error", err, "failures", l.failures)
-	if isFull(err) || l.failures >= maxFailures {
-		l.health = fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	l.cond.Broadcast()
-}
-
-func (l *Log) succeeded(tl tail, more bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.health != nil {
-		l.log.Info("the audit log can be written again")
-	}
-	if err != nil {
-		l.log.Error("a record could not be rendered", "error", err)
-	}
-	l.failures, l.health, l.rev = 0, nil, tl.Rev
-	if !more {
-		l.checked++
-	}
-	l.cond.Broadcast()
 }
