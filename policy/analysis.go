@@ -134,7 +134,7 @@ func (s *survey) visit(rule *ast.Rule) {
 		}
 		return false
 	})
-	ast.WalkTerms(rule, func(t *ast.Term) bool { // input as a whole, passed on
+	ast.WalkTerms(rule, func(t *ast.Term) bool { // input as a whole; today the compiler makes that a reference too
 		if v, ok := t.Value.(ast.Var); ok && v.Equal(ast.InputRootDocument.Value) && !followed[t] {
 			s.readAll()
 		}

@@ -118,6 +118,22 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
+// Two keys of one hash are still two keys.
+func TestCacheComparesKeysNotHashes(t *testing.T) {
+	c := newCache()
+	k := key{caller: "a", path: "teams/x", action: 1}
+	c.put(7, k, &answer{effect: Allow})
+	for _, other := range []key{{caller: "b", path: "teams/x", action: 1}, {caller: "a", path: "teams/y", action: 1},
+		{caller: "a", path: "teams/x", action: 2}, {caller: "a", path: "teams/x", action: 1, dir: true}, {caller: "a", path: "teams/x", action: 1, extra: "e"}} {
+		if c.get(7, &other) != nil {
+			t.Errorf("%+v has the answer of %+v", other, k)
+		}
+	}
+	if c.get(7, &k) == nil {
+		t.Error("the key itself has none")
+	}
+}
+
 func TestDecisionIDsAreUnique(t *testing.T) {
 	dir, registry := defaultPolicy(t), sampleRegistry(t)
 	e := open(t, dir, registry)

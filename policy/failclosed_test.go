@@ -165,6 +165,9 @@ func TestAskedBeforeThePolicy(t *testing.T) {
 	if d := e.Decide(t.Context(), readA); d.Effect != Allow {
 		t.Fatal(d)
 	}
+	if d := e.Decide(t.Context(), Request{Caller: "gone", Action: ActionRead, Path: "organization/a.md"}); !strings.Contains(d.Cause, "disabled") {
+		t.Errorf("%+v", d)
+	}
 	for name, r := range map[string]Request{
 		"unknown caller":                 {Caller: "ghost", Action: ActionRead, Path: "organization/a.md"},
 		"no caller":                      {Action: ActionRead, Path: "organization/a.md"},

@@ -209,6 +209,11 @@ test_owner_reads_the_agent if {
 	denied(maintainer, changes, "agents/agent-1/scratchpad.md")
 }
 
+# An agent that owns another, which the registry refuses, would read nothing by it.
+test_only_humans_own if {
+	denied(object.union(outsider, {"owns": {"agent-1": true}}), every_action, "agents/agent-1/scratchpad.md")
+}
+
 test_other_agents_know_nothing if denied(outsider, every_action, "agents/agent-1/scratchpad.md")
 
 test_human_of_an_agents_name_is_not_it if {

@@ -174,7 +174,10 @@ func (a *app) policyTestCmd() *cobra.Command {
 			printErr := a.print(results, func() {
 				for _, r := range results {
 					word := "PASS"
-					if !r.Pass {
+					switch {
+					case r.Skip:
+						word = "SKIP"
+					case !r.Pass:
 						word = "FAIL"
 					}
 					fmt.Fprintf(a.out, "%s  %s  %s %s\n", word, r.Name, r.Location, r.Error)
