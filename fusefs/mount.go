@@ -130,6 +130,9 @@ func (m *Mount) serve() (*fuse.Server, error) {
 	if err != nil {
 		return nil, mountError(m.cfg.Dir, err)
 	}
+	if err := closeOnExec(); err != nil {
+		return nil, errors.Join(err, server.Unmount())
+	}
 	return server, nil
 }
 

@@ -211,7 +211,7 @@ func sh(t *testing.T, mount, script string, env ...string) result {
 
 func run(t *testing.T, env []string, name string, args ...string) result {
 	t.Helper()
-	return runFor(t, 20*time.Second, env, name, args...)
+	return runFor(t, 2*time.Minute, env, name, args...) // long enough for a loaded machine; a hang is longer
 }
 
 func runFor(t *testing.T, limit time.Duration, env []string, name string, args ...string) result {
