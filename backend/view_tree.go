@@ -76,20 +76,31 @@ func (v *View) Create(ctx context.Context, c Caller, parent store.ID, name strin
 		n, err := v.createEphemeral(ctx, c, d, t, ino, mode)
 		return n, true, err
 	}
-	if err := v.hiddenThere(ctx, t); err != nil {
-		return Node{}, false, err
-	}
 	p := newPending(v.m.store.NewID(), ino, c.Session, t.place, mode)
 	got := v.m.reserve(p, c.Session, excl)
 	if got == nil {
 		return Node{}, false, fmt.Errorf("%s: %w", t.path, ErrExist)
 	}
+	if got == p {
+		// Only now: one that was pending when we looked first may have been committed before we reserved the name.
+		if err := v.notThere(ctx, t); err != nil {
+			v.m.GiveUp(p)
+			if excl || !errors.Is(err, ErrExist) {
+				return Node{}, false, err
+			}
+			n, lookErr := v.Lookup(ctx, c, parent, name)
+			if errors.Is(lookErr, ErrNotExist) {
+				return Node{}, false, err // it is there, and not for the caller to know
+			}
+			return n, false, lookErr
+		}
+	}
 	return Node{Inode: got.Inode(), Path: t.path, Pending: got}, got == p, nil
 }
 
-// hiddenThere finds a memory of that name that this caller may not know of: the name cannot be made. The rights to
-// list and to create differ only in odd policies; then the answer is a refusal like any other.
-func (v *View) hiddenThere(ctx context.Context, t target) error {
+// notThere is ErrExist if the store has a memory of that name: made a moment ago, or one that this caller may not know of
+// (the rights to list and to create differ only in odd policies).
+func (v *View) notThere(ctx context.Context, t target) error {
 	snap, err := v.m.snapshot(ctx)
 	if err != nil {
 		return wrap(err, t.path)
