@@ -89,6 +89,7 @@ func (h *handle) open(ctx context.Context, head store.Head) (*store.Content, err
 
 // Read serves the session's draft, else the head of now.
 func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	ctx = steady(ctx)
 	h.node.mu.Lock()
 	defer h.node.mu.Unlock()
 	n, err := h.read(ctx, dest, off)
@@ -166,6 +167,7 @@ func (h *handle) visibleDraft() *draft {
 
 // Write puts bytes into the session's draft. ESTALE, never EAGAIN: SEMANTICS.md section 1.
 func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
+	ctx = steady(ctx)
 	n := h.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -352,6 +354,7 @@ func (h *handle) Fsync(ctx context.Context, _ uint32) syscall.Errno {
 }
 
 func (h *handle) sync(ctx context.Context, op string, least draftState) syscall.Errno {
+	ctx = steady(ctx)
 	n := h.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -387,7 +390,7 @@ func (h *handle) Release(ctx context.Context) syscall.Errno {
 	}
 	last := len(d.handles) == 1
 	if last && d.state != draftClean && d.failed == nil && !(d.forBackup && d.state == draftTruncated) {
-		if err := n.commit(context.WithoutCancel(ctx), d, h, "close"); err != nil {
+		if err := n.commit(steady(ctx), d, h, "close"); err != nil {
 			n.m.log.Warn("a change could not be committed at the last close", "error", err)
 		}
 	}
@@ -404,6 +407,7 @@ func (h *handle) Release(ctx context.Context) syscall.Errno {
 // Lseek knows no holes: data everywhere up to the end.
 func (h *handle) Lseek(ctx context.Context, off uint64, whence uint32) (uint64, syscall.Errno) {
 	const seekData, seekHole = 3, 4
+	ctx = steady(ctx)
 	h.node.mu.Lock()
 	defer h.node.mu.Unlock()
 	s, err := h.node.stateLocked(ctx, h.view, h.caller)
@@ -425,6 +429,7 @@ func (h *handle) Lseek(ctx context.Context, off uint64, whence uint32) (uint64, 
 
 // Allocate is fallocate(2): growing, zeroing and punching, all of it in the draft.
 func (h *handle) Allocate(ctx context.Context, off, size uint64, mode uint32) syscall.Errno {
+	ctx = steady(ctx)
 	const keepSize, punchHole, zeroRange = 1, 2, 16
 	n := h.node
 	n.mu.Lock()

@@ -160,6 +160,11 @@ func (m *Mount) Unmount(ctx context.Context) error {
 // Detach takes the mount out of the tree although it is busy: who uses it keeps a dead view. For the end of a daemon.
 func (m *Mount) Detach() error { return detach(m.cfg.Dir) }
 
+// steady is the context of a request without the kernel's INTERRUPT. Any signal to the caller interrupts a request, also
+// one that its program never notices (Go's SIGURG comes every 10 ms); to answer EINTR is to fail a rename or to lose the
+// bytes of a close, for a store that answers within milliseconds anyway.
+func steady(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+
 // errNobody answers a uid that is no principal.
 var errNobody = fmt.Errorf("caller %w", backend.ErrUnknown)
 

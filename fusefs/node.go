@@ -274,6 +274,7 @@ func (m *Mount) entryTimeout(s state) time.Duration {
 
 // Getattr answers stat and fstat.
 func (n *node) Getattr(ctx context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return toErrno(err)
@@ -290,6 +291,7 @@ func (n *node) Getattr(ctx context.Context, _ fs.FileHandle, out *fuse.AttrOut) 
 
 // Lookup finds a name. A miss is never cached by the kernel: nothing could tell it when the name comes.
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return nil, toErrno(err)
@@ -319,6 +321,7 @@ func (n *node) seen(b backend.Node, c backend.Caller) state {
 
 // Readlink returns a symlink's target.
 func (n *node) Readlink(ctx context.Context) ([]byte, syscall.Errno) {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return nil, toErrno(err)
@@ -333,6 +336,7 @@ func (n *node) Readlink(ctx context.Context) ([]byte, syscall.Errno) {
 
 // Access is asked on shared mounts only; elsewhere the kernel checks the mode bits itself (default_permissions).
 func (n *node) Access(ctx context.Context, mask uint32) syscall.Errno {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return toErrno(err)

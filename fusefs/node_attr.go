@@ -15,6 +15,7 @@ import (
 
 // Setattr handles or refuses every bit: owner (EPERM unless it is what is shown), size, mode, times.
 func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return toErrno(err)
@@ -161,6 +162,7 @@ func (n *node) setGone(r store.SetattrRequest) {
 
 // Getxattr answers user.memory.* from the head's provenance, other names from what programs stored.
 func (n *node) Getxattr(ctx context.Context, attr string, dest []byte) (uint32, syscall.Errno) {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return 0, toErrno(err)
@@ -181,6 +183,7 @@ func (n *node) Getxattr(ctx context.Context, attr string, dest []byte) (uint32, 
 // Listxattr names the user.memory.* too, except to programs that copy attributes: they would write them elsewhere, or
 // find every copy different from its original (rsync -aX, measured).
 func (n *node) Listxattr(ctx context.Context, dest []byte) (uint32, syscall.Errno) {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return 0, toErrno(err)
@@ -227,6 +230,7 @@ func (n *node) Removexattr(ctx context.Context, attr string) syscall.Errno {
 }
 
 func (n *node) changeXattr(ctx context.Context, op string, do func(*backend.View, backend.Caller, backend.Node) error) syscall.Errno {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return toErrno(err)

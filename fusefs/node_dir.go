@@ -25,6 +25,7 @@ type dirHandle struct {
 // OpendirHandle decides, and lets the kernel keep the listing on a one-principal mount. Names that only the caller's
 // session sees (created, not committed) are not for the kernel's one listing.
 func (n *node) OpendirHandle(ctx context.Context, _ uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return nil, 0, toErrno(err)
@@ -42,6 +43,7 @@ func (n *node) OpendirHandle(ctx context.Context, _ uint32) (fs.FileHandle, uint
 }
 
 func (h *dirHandle) load(ctx context.Context) syscall.Errno {
+	ctx = steady(ctx)
 	id, _ := h.node.ident()
 	names, err := h.view.ReadDir(ctx, h.caller, id)
 	switch {

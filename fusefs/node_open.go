@@ -23,6 +23,7 @@ func openFlags(flags uint32) backend.OpenFlags {
 
 // Open decides, and truncates for O_TRUNC. This is the one moment at which every program sees an error.
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return nil, 0, toErrno(err)
@@ -95,6 +96,7 @@ func (n *node) opened(ctx context.Context, h *handle, b backend.Node) (fs.FileHa
 
 // Create makes a file and opens it, or opens the one that somebody made first.
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return nil, nil, 0, toErrno(err)

@@ -46,6 +46,7 @@ func (n *node) Link(context.Context, fs.InodeEmbedder, string, *fuse.EntryOut) (
 
 func (n *node) makeEntry(ctx context.Context, op, name string, out *fuse.EntryOut,
 	do func(*backend.View, backend.Caller, store.ID) (backend.Node, error)) (*fs.Inode, syscall.Errno) {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return nil, toErrno(err)
@@ -77,6 +78,7 @@ func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 
 func (n *node) remove(ctx context.Context, op, name string,
 	do func(*backend.View, context.Context, backend.Caller, store.ID, string) (backend.Node, error)) syscall.Errno {
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return toErrno(err)
@@ -100,6 +102,7 @@ func (n *node) remove(ctx context.Context, op, name string,
 // Rename moves a name, onto another if need be. RENAME_EXCHANGE and whiteouts are refused.
 func (n *node) Rename(ctx context.Context, name string, newParent fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
 	const noReplace = 1
+	ctx = steady(ctx)
 	v, c, err := n.m.caller(ctx)
 	if err != nil {
 		return toErrno(err)

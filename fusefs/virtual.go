@@ -154,6 +154,7 @@ func (d *virtualDir) Setxattr(context.Context, string, []byte, uint32) syscall.E
 
 // bytes makes the content for the caller.
 func (f *virtualFile) bytes(ctx context.Context) ([]byte, syscall.Errno) {
+	ctx = steady(ctx)
 	v, c, err := f.m.caller(ctx)
 	if err != nil {
 		return nil, toErrno(err)
