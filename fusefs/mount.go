@@ -52,7 +52,7 @@ type Mount struct {
 	notify  *notifier
 	server  *fuse.Server
 	root    *node
-	virtual *virtualDir
+	virtual vnode  // .memory
 	uid     uint32 // owner shown on a one-principal mount
 	gid     uint32
 	cancel  []func()
@@ -96,7 +96,7 @@ func New(ctx context.Context, mem *backend.Memory, cfg Config) (*Mount, error) {
 	}
 	m.root = m.newNode(store.RootID, rootIno, fuse.S_IFDIR)
 	m.nodes[store.RootID], m.byIno[rootIno] = m.root, m.root
-	m.virtual = newVirtualDir(m)
+	m.virtual = m.virtualRoot()
 	m.notify = newNotifier(m)
 	if m.server, err = m.serve(); err != nil {
 		m.notify.close()

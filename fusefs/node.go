@@ -297,7 +297,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs
 		return nil, toErrno(err)
 	}
 	if n == n.m.root && name == virtualName {
-		return n.m.virtualRoot(ctx, out)
+		return n.m.enterVirtual(ctx, asker{v, c}, out)
 	}
 	id, _ := n.ident()
 	b, err := v.Lookup(ctx, c, id, name)
