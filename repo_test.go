@@ -15,8 +15,9 @@ var rooms = map[string][]string{
 	"fusefs":              {"backend", "backend/store", "policy"},
 	"fusefs/scenario":     {},
 	"control":             {"backend", "backend/store", "policy", "audit"},
-	"backend":             {"policy", "audit", "backend/store", "backend/kv", "backend/kv/badgerkv"},
+	"backend":             {"policy", "audit", "backend/store", "backend/text", "backend/kv", "backend/kv/badgerkv"},
 	"backend/store":       {"backend/kv"},
+	"backend/text":        {},
 	"backend/kv":          {},
 	"backend/kv/kvtest":   {"backend/kv"},
 	"backend/kv/badgerkv": {"backend/kv"},
@@ -31,6 +32,7 @@ var only = map[string][]string{
 	"github.com/open-policy-agent/opa": {"policy"},
 	"github.com/dgraph-io/badger":      {"backend/kv/badgerkv"},
 	"github.com/spf13/cobra":           {"cmd/memoryfs"},
+	"github.com/aymanbagabas/go-udiff": {"backend/text"},
 	"github.com/dgraph-io/ristretto":   {},
 }
 
