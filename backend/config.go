@@ -16,6 +16,7 @@ import (
 type Settings struct {
 	Limits    Limits    `yaml:"limits"`
 	Ephemeral Ephemeral `yaml:"ephemeral"`
+	Conflicts Conflicts `yaml:"conflicts"`
 	Shared    Shared    `yaml:"shared"`
 	Mounts    []Mount   `yaml:"mounts"`
 }
@@ -42,6 +43,13 @@ type Ephemeral struct {
 	Keep  time.Duration `yaml:"keep"`  // after last use
 }
 
+// Conflicts are the kept bytes of stale writes, in .memory/conflicts.
+type Conflicts struct {
+	Keep     time.Duration `yaml:"keep"`
+	Max      int           `yaml:"max"`       // of one principal
+	MaxBytes int64         `yaml:"max_bytes"` // of one principal
+}
+
 // Shared settings of mounts where the uid decides who the caller is.
 type Shared struct {
 	Root bool `yaml:"root"` // uid 0 may be a principal of the registry; off: it gets nothing
@@ -57,6 +65,7 @@ func DefaultSettings() Settings {
 				"XX??????"}, // perl -i (measured: perl 5.36 makes XXykkFqI)
 			Keep: 7 * 24 * time.Hour,
 		},
+		Conflicts: Conflicts{Keep: 7 * 24 * time.Hour, Max: 100, MaxBytes: 256 << 20},
 	}
 }
 
@@ -76,6 +85,11 @@ ephemeral:                # programs' scratch files: private to their principal,
 	for _, n := range d.Ephemeral.Names {
 		fmt.Fprintf(&b, "    - %q\n", n)
 	}
+	fmt.Fprintf(&b, `conflicts:                # the bytes of stale writes, kept for who lost them (.memory/conflicts); the oldest go first
+  keep: %s
+  max: %d                # of one principal
+  max_bytes: %d    # of one principal
+`, d.Conflicts.Keep, d.Conflicts.Max, d.Conflicts.MaxBytes)
 	b.WriteString(`shared:                   # mounts made with --shared, where the uid says who is calling
   root: false             # true: uid 0 may be a principal of identities.yaml; false: uid 0 gets nothing
 mounts: []                # what memoryfs serve mounts, for example:
@@ -115,6 +129,9 @@ func (s Settings) validate() error {
 	}
 	if s.Ephemeral.Keep < time.Minute {
 		return fmt.Errorf("ephemeral.keep: %s is shorter than a minute", s.Ephemeral.Keep)
+	}
+	if s.Conflicts.Keep < time.Minute || s.Conflicts.Max < 1 || s.Conflicts.MaxBytes < 1 {
+		return fmt.Errorf("conflicts: keep must be a minute or more, max and max_bytes 1 or more")
 	}
 	for _, m := range s.Mounts {
 		if !filepath.IsAbs(m.Dir) || m.Shared == (m.As != "") {

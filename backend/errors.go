@@ -40,7 +40,8 @@ type Refusal struct {
 	Rules    []string  `json:"rules"`
 	Decision string    `json:"decision"`
 	Cause    string    `json:"cause,omitempty"`
-	Hint     string    `json:"hint"` // what to do next
+	Conflict string    `json:"conflict,omitempty"` // where the bytes of a stale write are kept: .memory/conflicts/…
+	Hint     string    `json:"hint"`               // what to do next
 	Err      error     `json:"-"`
 }
 

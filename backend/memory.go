@@ -159,7 +159,7 @@ func (m *Memory) policyReloaded() {
 	m.applier.policyChanged()
 }
 
-// sweep removes ephemerals that nobody used for Ephemeral.Keep, at the start and every hour.
+// sweep removes ephemerals that nobody used for Ephemeral.Keep, and old conflicts, at the start and every hour.
 func (m *Memory) sweep(ctx context.Context) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
@@ -172,6 +172,9 @@ func (m *Memory) sweep(ctx context.Context) {
 			m.log.Warn("sweep of ephemeral files failed", "error", err)
 		case n > 0:
 			m.log.Info("removed old ephemeral files", "count", n)
+		}
+		if err := m.sweepConflicts(ctx); err != nil && ctx.Err() == nil {
+			m.log.Warn("sweep of old conflicts failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -112,6 +112,16 @@ func (s *Session) Knows(p Proc, id store.ID, head store.Sum) (known, current boo
 	return ok, ok && o.sum == head
 }
 
+// seen is what the caller has seen of id last, as Knows takes it; zero if nothing.
+func (s *Session) seen(p Proc, id store.ID) store.Sum {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o, ok := s.byProc[procMemory{p.Key, id}]; ok && p.Key != "" {
+		return o.sum
+	}
+	return s.observed[id].sum
+}
+
 // HasRead tells whether this very process has read id.
 func (s *Session) HasRead(p Proc, id store.ID) bool {
 	s.mu.Lock()

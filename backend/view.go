@@ -72,6 +72,7 @@ type query struct {
 	eph    bool
 	target string
 	commit *policy.Request // Size, Content, BaseNone of a commit; nil before
+	kept   string          // conflict that holds the bytes of a stale write
 }
 
 func (v *View) decide(ctx context.Context, c Caller, q query) policy.Decision {
@@ -154,7 +155,7 @@ func (v *View) deniedHint(q query, d policy.Decision) string {
 // refuse records a refusal in the audit log and for .memory/errors, and returns it as an error.
 func (v *View) refuse(c Caller, q query, d policy.Decision, err error, hint string) error {
 	r := &Refusal{Time: time.Now(), Op: q.op, Path: q.path, Errno: errnoName(err), Rules: d.Rules, Decision: d.ID,
-		Cause: d.Cause, Hint: hint, Err: err}
+		Cause: d.Cause, Conflict: q.kept, Hint: hint, Err: err}
 	if c.Session != nil {
 		c.Session.refused(*r)
 	}

@@ -100,6 +100,7 @@ func (v *View) bytes(ctx context.Context, sum store.Sum, size int64) ([]byte, er
 type PutOptions struct {
 	IfMatch string // hex SHA-256 of the head that the writer started from; "none": must not exist; "": what the session observed
 	Append  bool
+	unkept  bool // a stale one is not kept as a conflict: it comes from one
 }
 
 // Put writes a whole file, or appends to it, as one version.
@@ -111,34 +112,53 @@ func (v *View) Put(ctx context.Context, c Caller, path string, o PutOptions, con
 	n, _, err := v.Create(ctx, c, dir.Inode.ID, name, 0o644, o.IfMatch == "none")
 	if err != nil {
 		if errors.Is(err, ErrExist) && o.IfMatch == "none" {
-			return n, v.Stale(c, "put", n)
+			return n, v.lostPut(ctx, c, n, o, store.Sum{}, content)
 		}
 		return n, err
 	}
 	if n.Pending != nil {
 		return v.putNew(ctx, c, n, o, content)
 	}
-	base := n.Head.Sum
-	if o.IfMatch != "" {
-		raw, err := hex.DecodeString(o.IfMatch)
-		if err != nil || len(raw) != len(base) {
-			return n, fmt.Errorf("if-match %q is not a SHA-256 in hex: %w", o.IfMatch, ErrInvalid)
-		}
-		base = store.Sum(raw)
-		if base != n.Head.Sum {
-			return n, v.Stale(c, "put", n)
-		}
-	}
-	// With a hash given, that is the base; what the session observed does not matter.
-	flags := OpenFlags{Write: true, Append: o.Append || o.IfMatch != ""}
-	if n, err = v.Open(ctx, c, n.Inode.ID, flags); err != nil {
+	// Append: whether it is stale is checked here, where its bytes can be kept.
+	if n, err = v.Open(ctx, c, n.Inode.ID, OpenFlags{Write: true, Append: true}); err != nil {
 		return n, err
 	}
-	r := SaveRequest{ID: n.Inode.ID, Base: base, Content: ByteContent(content), Op: "put"}
+	base, err := v.putBase(c, n, o)
+	if errors.Is(err, ErrStale) {
+		return n, v.lostPut(ctx, c, n, o, base, content)
+	}
+	if err != nil {
+		return n, err
+	}
+	r := SaveRequest{ID: n.Inode.ID, Base: base, Content: ByteContent(content), Op: "put", Unkept: o.unkept}
 	if o.Append {
 		r.Content, r.Append = nil, content
 	}
 	return v.Save(ctx, c, r)
+}
+
+// putBase is the content that a put starts from; ErrStale, not recorded yet, if that is not the head. With a hash given,
+// what the session observed does not matter.
+func (v *View) putBase(c Caller, n Node, o PutOptions) (store.Sum, error) {
+	if o.IfMatch != "" {
+		raw, err := hex.DecodeString(o.IfMatch)
+		if err != nil || len(raw) != len(store.Sum{}) {
+			return store.Sum{}, fmt.Errorf("if-match %q is not a SHA-256 in hex: %w", o.IfMatch, ErrInvalid)
+		}
+		if store.Sum(raw) != n.Head.Sum {
+			return store.Sum(raw), ErrStale
+		}
+	} else if !o.Append {
+		if _, _, err := v.base(c, n); err != nil {
+			return c.Session.seen(c.Proc, n.Inode.ID), err
+		}
+	}
+	return n.Head.Sum, nil
+}
+
+func (v *View) lostPut(ctx context.Context, c Caller, n Node, o PutOptions, base store.Sum, content []byte) error {
+	return v.lost(ctx, c, LostWrite{Memory: n.Inode.ID, Path: n.Path, Op: "put", Base: base, Mine: ByteContent(content),
+		Unkept: o.unkept}, policy.Decision{Revision: v.m.policy.Revision()})
 }
 
 func (v *View) putNew(ctx context.Context, c Caller, n Node, o PutOptions, content []byte) (Node, error) {

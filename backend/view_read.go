@@ -252,21 +252,24 @@ func (v *View) checkStale(c Caller, op string, n Node, d policy.Decision) error 
 		return nil
 	}
 	if known, current := c.Session.Knows(c.Proc, n.Inode.ID, n.Head.Sum); known && !current {
-		return v.stale(c, op, n, d)
+		return v.stale(c, op, n, d, "")
 	}
 	return nil
 }
 
-// stale records and returns the refusal of a stale write.
-func (v *View) stale(c Caller, op string, n Node, d policy.Decision) error {
+// stale records and returns the refusal of a stale write; kept names the conflict that has its bytes, if any.
+func (v *View) stale(c Caller, op string, n Node, d policy.Decision, kept string) error {
 	d.Cause = fmt.Sprintf("version %d is newer than what this session last read", n.Head.Version)
-	return v.refuse(c, query{op: op, path: n.Path}, d, ErrStale,
-		"read it again (cat), make the change on what it says now, and save again; memoryfs log "+n.Path+" shows who changed it")
+	hint := "read it again (cat), make the change on what it says now, and save again; memoryfs log " + n.Path + " shows who changed it"
+	if kept != "" {
+		hint = "your bytes are kept: read .memory/conflicts/" + kept + "/README; or " + hint
+	}
+	return v.refuse(c, query{op: op, path: n.Path, kept: kept}, d, ErrStale, hint)
 }
 
-// Stale is for a front end that finds a handle stale at its first write.
-func (v *View) Stale(c Caller, op string, n Node) error {
-	return v.stale(c, op, n, policy.Decision{Revision: v.m.policy.Revision()})
+// Stale is for a front end that finds a handle stale; kept is what KeepLost gave for its bytes, "" if there are none.
+func (v *View) Stale(c Caller, op string, n Node, kept string) error {
+	return v.stale(c, op, n, policy.Decision{Revision: v.m.policy.Revision()}, kept)
 }
 
 // Content opens the bytes of a head that this view has given out.
@@ -332,4 +335,31 @@ func (v *View) Current(ctx context.Context, id store.ID) (store.Inode, store.Hea
 	}
 	in, err := snap.Inode(id)
 	return in, head, wrap(err, id.String())
+}
+
+// VersionContent opens one of a memory's last versions by its hash, for a caller who may read the memory today; nil if it
+// is not among them or may not be read.
+func (v *View) VersionContent(ctx context.Context, c Caller, id store.ID, sum store.Sum) (*store.Content, error) {
+	snap, err := v.m.snapshot(ctx)
+	if err != nil {
+		return nil, wrap(err, id.String())
+	}
+	defer snap.Close()
+	n, err := v.attr(ctx, c, snap, id)
+	if err != nil {
+		return nil, err
+	}
+	if !v.Readable(ctx, c, n) {
+		return nil, nil
+	}
+	versions, err := snap.Versions(id, 0, recentVersions)
+	if err != nil {
+		return nil, wrap(err, n.Path)
+	}
+	for _, ver := range versions {
+		if ver.Sum == sum && ver.Kind != store.KindDelete {
+			return v.Content(ctx, store.Head{Sum: ver.Sum, Size: ver.Size})
+		}
+	}
+	return nil, nil
 }

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -85,8 +86,8 @@ func (v *View) mayRename(ctx context.Context, c Caller, from, to target, r *stor
 		if d, err = v.require(ctx, c, query{op: "rename", action: action, path: to.path}); err != nil {
 			return d, "", err
 		}
-		if r.Base, known, err = v.base(c, "rename", to.node, d); err != nil {
-			return d, "", err
+		if r.Base, known, err = v.base(c, to.node); err != nil {
+			return d, "", v.lostRename(ctx, c, from, to, d)
 		}
 	}
 	content, err := v.Content(ctx, from.node.Head)
@@ -113,9 +114,10 @@ func (v *View) rename(ctx context.Context, c Caller, d policy.Decision, base str
 		return err
 	})
 	if err != nil {
-		n := to.node
-		n.Path = to.path
-		return done, v.commitFailed(c, "rename", n, d, err)
+		if errors.Is(err, store.ErrStale) {
+			return done, v.lostRename(ctx, c, from, to, d)
+		}
+		return done, v.commitFailed(c, "rename", Node{Inode: to.node.Inode, Head: to.node.Head, Path: to.path}, d, err)
 	}
 	if isDir {
 		v.m.paths.clear()
@@ -129,4 +131,18 @@ func (v *View) rename(ctx context.Context, c Caller, d policy.Decision, base str
 	}
 	v.m.applier.wait(rev)
 	return done, nil
+}
+
+// lostRename refuses a rename onto a memory that changed. The file that was to be renamed stays where it is, but programs
+// remove it when they give up (sed -i does): its bytes are kept.
+func (v *View) lostRename(ctx context.Context, c Caller, from, to target, d policy.Decision) error {
+	content, err := v.Content(ctx, from.node.Head)
+	if err != nil {
+		return err
+	}
+	var base store.Sum
+	if c.Session != nil {
+		base = c.Session.seen(c.Proc, to.node.Inode.ID)
+	}
+	return v.lost(ctx, c, LostWrite{Memory: to.node.Inode.ID, Path: to.path, Op: "rename", Base: base, Mine: content}, d)
 }

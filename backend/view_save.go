@@ -29,6 +29,7 @@ type SaveRequest struct {
 	Append  []byte
 	Mtime   time.Time // zero: now
 	Op      string    // as the user knows it: close, fsync, put, …
+	Unkept  bool      // if it is stale, its bytes are kept elsewhere already
 }
 
 func (r SaveRequest) size(head int64) int64 {
@@ -67,6 +68,9 @@ func (v *View) Save(ctx context.Context, c Caller, r SaveRequest) (Node, error) 
 		}
 		return err
 	})
+	if errors.Is(err, store.ErrStale) {
+		return n, v.lost(ctx, c, LostWrite{Memory: r.ID, Path: n.Path, Op: r.Op, Base: r.Base, Mine: r.Content, Unkept: r.Unkept}, d)
+	}
 	if err != nil {
 		return n, v.commitFailed(c, r.Op, n, d, err)
 	}
@@ -95,7 +99,7 @@ func (v *View) saveNew(ctx context.Context, c Caller, r SaveRequest) (Node, erro
 		v.m.settle(p, pendingCommitted)
 	case errors.Is(err, store.ErrExist):
 		v.m.settle(p, pendingGone)
-		return n, v.stale(c, r.Op, n, d)
+		return n, v.lostCreate(ctx, c, r, n, d)
 	default:
 		p.end(pendingOpen)
 		return n, err
@@ -106,6 +110,18 @@ func (v *View) saveNew(ctx context.Context, c Caller, r SaveRequest) (Node, erro
 		c.Session.Wrote(c.Proc, p.ID, n.Head.Sum)
 	}
 	return n, nil
+}
+
+// lostCreate refuses the first commit of a file whose name somebody else took meanwhile, and keeps its bytes.
+func (v *View) lostCreate(ctx context.Context, c Caller, r SaveRequest, n Node, d policy.Decision) error {
+	l := LostWrite{Memory: n.Inode.ID, Path: n.Path, Op: r.Op, Mine: r.Content}
+	if r.Content == nil {
+		l.Mine = ByteContent(r.Append)
+	}
+	if there, err := v.Stat(ctx, c, n.Path); err == nil && there.Inode.Type == store.TypeFile {
+		l.Memory = there.Inode.ID
+	}
+	return v.lost(ctx, c, l, d)
 }
 
 func (v *View) createPending(ctx context.Context, c Caller, r SaveRequest) (Node, policy.Decision, kv.Rev, error) {
@@ -256,7 +272,7 @@ func (v *View) intent(c Caller, d policy.Decision, ch store.Change, what store.C
 // commitFailed turns the failure of a change into this package's errors; a lost race is recorded as a refusal.
 func (v *View) commitFailed(c Caller, op string, n Node, d policy.Decision, err error) error {
 	if errors.Is(err, store.ErrStale) {
-		return v.stale(c, op, n, d)
+		return v.stale(c, op, n, d, "")
 	}
 	if errors.Is(err, ErrNoRecord) || errors.Is(err, ErrTooLarge) {
 		return fmt.Errorf("%s: %w", n.Path, err)

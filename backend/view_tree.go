@@ -254,9 +254,9 @@ func (v *View) Unlink(ctx context.Context, c Caller, parent store.ID, name strin
 		return t.node, fmt.Errorf("%s: %w", t.path, ErrIsDir)
 	}
 	eph := t.place.Owner != ""
-	base, known, err := v.base(c, "unlink", t.node, d)
+	base, known, err := v.base(c, t.node)
 	if err != nil {
-		return t.node, err
+		return t.node, v.stale(c, "unlink", t.node, d, "")
 	}
 	var rev kv.Rev
 	err = v.change(ctx, c, d, baseLabel(known), eph, func(ctx context.Context, ch store.Change) error {
@@ -314,8 +314,9 @@ func (v *View) oldName(ctx context.Context, c Caller, parent store.ID, name, op 
 	return t, d, err
 }
 
-// base is the stale check of an operation on a name: the head, if the caller has seen it or never looked.
-func (v *View) base(c Caller, op string, n Node, d policy.Decision) (b store.Base, known bool, err error) {
+// base is the stale check of an operation on a name: the head, if the caller has seen it or never looked. ErrStale is not
+// recorded yet.
+func (v *View) base(c Caller, n Node) (b store.Base, known bool, err error) {
 	if n.Inode.Type != store.TypeFile || n.Inode.Owner != "" || c.Session == nil {
 		return store.Base{Any: true}, false, nil
 	}
@@ -324,7 +325,7 @@ func (v *View) base(c Caller, op string, n Node, d policy.Decision) (b store.Bas
 	case !known:
 		return store.Base{Any: true}, false, nil
 	case !current:
-		return store.Base{}, true, v.stale(c, op, n, d)
+		return store.Base{}, true, fmt.Errorf("%s: %w", n.Path, ErrStale)
 	default:
 		return store.Base{Sum: n.Head.Sum}, true, nil
 	}

@@ -246,17 +246,29 @@ func (n *node) committed(d *draft, saved backend.Node, changes uint64, length in
 // refused from now on.
 func (n *node) commitFailed(d *draft, h *handle, err error) error {
 	d.failed = err
-	if isStale(err) || isGone(err) {
-		for other := range d.handles {
-			other.refused = true
-		}
-		h.refused = true
-		n.drop(d)
-		if isGone(err) {
-			return h.view.Stale(h.caller, "close", n.last) // somebody else removed it
-		}
+	switch {
+	case isStale(err):
+		d.loseDraft(err, false)
+	case isGone(err): // somebody else removed it
+		return n.loseGone(d, h, "close")
+	default:
+		return err
 	}
+	h.refused = true
+	n.drop(d)
 	return err
+}
+
+// loseGone refuses a draft of a file that somebody else removed, and keeps its bytes.
+func (n *node) loseGone(d *draft, h *handle, op string) error {
+	d.loseDraft(nil, true)
+	h.refused = true
+	n.drop(d)
+	if h.lost == nil {
+		return h.view.Stale(h.caller, op, n.last, "")
+	}
+	h.keep(context.Background())
+	return backend.ErrStale
 }
 
 // commitGone ends the writing to a file that has no name any more: its session knows, for it removed the name itself;
@@ -268,9 +280,7 @@ func (n *node) commitGone(d *draft, h *handle, op string) error {
 		}
 		return nil
 	}
-	h.refused = true
-	n.drop(d)
-	return h.view.Stale(h.caller, op, n.last)
+	return n.loseGone(d, h, op)
 }
 
 // armIdle starts the clock of an append draft. n.mu is held.

@@ -26,6 +26,7 @@ type handle struct {
 	refused bool           // stale: every later write is refused
 	content *store.Content // of head sum
 	sum     store.Sum
+	lost    *lost // what it wrote when it was refused already
 }
 
 func isStale(err error) bool { return errors.Is(err, backend.ErrStale) }
@@ -178,6 +179,9 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 	}
 	d, err := h.modify(ctx, "write")
 	if err != nil {
+		if isStale(err) && !h.flags.Append {
+			h.lose(ctx).write(data, off)
+		}
 		return 0, h.writeErrno(err)
 	}
 	if h.flags.Append {
@@ -248,10 +252,10 @@ func (h *handle) begin(ctx context.Context, d *draft, op string) error {
 	}
 	if !n.gone && !h.flags.Append && n.last.Inode.Owner == "" {
 		if h.base != head.Sum {
-			return h.view.Stale(h.caller, op, n.last)
+			return h.view.Stale(h.caller, op, n.last, "")
 		}
 		if known, current := h.caller.Session.Knows(h.caller.Proc, n.id, head.Sum); known && !current {
-			return h.view.Stale(h.caller, op, n.last)
+			return h.view.Stale(h.caller, op, n.last, "")
 		}
 	}
 	if h.flags.Append && !n.gone {
@@ -286,7 +290,7 @@ func (h *handle) join(ctx context.Context, d *draft, op string) error {
 	n := h.node
 	if _, ok := d.handles[h]; !ok && !h.flags.Append && n.last.Inode.Owner == "" && !d.readers[h.caller.Proc.Key] &&
 		!h.related(d) && h.caller.Session.HasRead(h.caller.Proc, n.id) {
-		return h.view.Stale(h.caller, op, n.last)
+		return h.view.Stale(h.caller, op, n.last, "")
 	}
 	if !d.appendOnly || h.flags.Append {
 		return nil
@@ -322,6 +326,9 @@ func (h *handle) truncate(ctx context.Context, size int64, state draftState, op 
 	}
 	d, err := h.modify(ctx, op)
 	if err != nil {
+		if isStale(err) {
+			h.lose(ctx).resize(size)
+		}
 		return err
 	}
 	if d.appendOnly {
@@ -359,6 +366,7 @@ func (h *handle) sync(ctx context.Context, op string, least draftState) syscall.
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if h.refused {
+		h.keep(ctx)
 		return syscall.EAGAIN
 	}
 	d := n.drafts[h.caller.Session]
@@ -381,6 +389,7 @@ func (h *handle) Release(ctx context.Context) syscall.Errno {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.handles, h)
+	h.keep(steady(ctx))
 	d := n.drafts[h.caller.Session]
 	if d == nil {
 		return 0

@@ -18,6 +18,7 @@
 //	r/<sum>/<who>                 reference that keeps a blob: <id>/<n> of a version (n = 0: an ephemeral's head), or the
 //	                              sum of the chunk list that has it
 //	g/<sum>                       may be garbage: no reference was known when this was written
+//	c/<owner> NUL <id>            kept for one principal beside the tree, as the bytes of a stale write
 //	a/i/<op>                      audit intent, or the fence of a commit that was given up
 //	a/tail                        what the audit log has taken over
 //	mv                            written by every move of a directory, so that two of them cannot make a cycle

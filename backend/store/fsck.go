@@ -38,7 +38,7 @@ func (s *Store) Fsck(ctx context.Context) (FsckReport, error) {
 	for _, step := range []struct {
 		prefix string
 		check  func(kv.Entry)
-	}{{"n/", c.inode}, {"d/", c.dentry}, {"e/", c.dentry}, {"b/", c.blob}, {"h/", c.head}, {"v/", c.version}, {"r/", c.ref}} {
+	}{{"n/", c.inode}, {"d/", c.dentry}, {"e/", c.dentry}, {"b/", c.blob}, {"h/", c.head}, {"v/", c.version}, {"c/", c.kept}, {"r/", c.ref}} {
 		if err := c.each(step.prefix, step.check); err != nil {
 			return c.report, err
 		}
@@ -189,6 +189,18 @@ func (c *checker) version(e kv.Entry) {
 	c.last[id] = v
 }
 
+func (c *checker) kept(e kv.Entry) {
+	owner, id, ok := parseKept(e.Key)
+	k, err := decodeKept(owner, id, e.Value)
+	if !ok || err != nil {
+		c.bad(e.Key, "what is kept cannot be read: %v", err)
+		return
+	}
+	for _, part := range k.Parts {
+		c.content(e.Key, part.Sum, part.Size)
+	}
+}
+
 func (c *checker) ref(e kv.Entry) {
 	sum, ok := parseSum(e.Key, "r/")
 	if _, there := c.blobs[sum]; !ok || !there {
@@ -257,7 +269,7 @@ func (c *checker) unreferred() {
 
 // known finds keys that no constructor makes.
 func (c *checker) known() error {
-	prefixes := []string{"m", "i", "n/", "u/", "d/", "e/", "h/", "v/", "t/", "b/", "r/", "g/", "a/i/", "a/tail", "mv"}
+	prefixes := []string{"m", "i", "n/", "u/", "d/", "e/", "h/", "v/", "t/", "c/", "b/", "r/", "g/", "a/i/", "a/tail", "mv"}
 	after := []byte{}
 	for {
 		page, err := c.snap.kv.List(nil, after, 1)
