@@ -159,7 +159,7 @@ func (m *Memory) policyReloaded() {
 	m.applier.policyChanged()
 }
 
-// sweep removes ephemerals that nobody used for Ephemeral.Keep, and old conflicts, at the start and every hour.
+// sweep removes ephemerals that nobody used for Ephemeral.Keep, old conflicts and old marks, at the start and every hour.
 func (m *Memory) sweep(ctx context.Context) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
@@ -176,6 +176,7 @@ func (m *Memory) sweep(ctx context.Context) {
 		if err := m.sweepConflicts(ctx); err != nil && ctx.Err() == nil {
 			m.log.Warn("sweep of old conflicts failed", "error", err)
 		}
+		m.sweepSeen(ctx)
 		select {
 		case <-ctx.Done():
 			return

@@ -94,13 +94,14 @@ func (p conflictPart) open(ctx context.Context, a asker) (store.Bytes, error) {
 }
 
 // finished: who has read theirs, or both together, knows what won, and may save on top of it.
-func (p conflictPart) finished(ctx context.Context, a asker, _ store.Bytes) {
+func (p conflictPart) finished(ctx context.Context, a asker, _ store.Bytes) error {
 	if p.part != "theirs" && p.part != "merged" {
-		return
+		return nil
 	}
-	if k, err := a.view.Conflict(ctx, a.caller, p.conflict); err == nil {
+	if k, err := a.view.Conflict(ctx, a.caller, p.conflict); err == nil { // else it was dropped while being read
 		a.view.SeenTheirs(a.caller, k)
 	}
+	return nil
 }
 
 // mergedPart can be edited: what is saved stays in the conflict until it is applied.

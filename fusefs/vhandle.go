@@ -57,8 +57,10 @@ func (h *vhandle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadRe
 		return nil, h.n.m.fail("read", err)
 	}
 	if r, ok := h.n.file.(vreader); ok && !h.told && off+int64(n) >= h.content.Size() {
+		if err := r.finished(steady(ctx), h.a, h.content); err != nil {
+			return nil, h.n.m.fail("read", err)
+		}
 		h.told = true
-		r.finished(steady(ctx), h.a, h.content)
 	}
 	return fuse.ReadResultData(dest[:n]), 0
 }

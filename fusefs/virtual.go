@@ -23,6 +23,7 @@ func (m *Mount) virtualRoot() vnode {
 		{name: "README.md", file: madeFile(m.readme)},
 		{name: "whoami", file: madeFile(m.whoami)},
 		{name: "errors", file: madeFile(m.errors)},
+		{name: "changes", file: changesFile{}},
 		{name: "conflicts", dir: conflictsDir{}},
 	}}}
 }

@@ -55,9 +55,9 @@ type vwriter interface {
 	save(ctx context.Context, a asker, content []byte) error
 }
 
-// vreader is a vfile that wants to know that somebody has read it to its end.
+// vreader is a vfile that wants to know that somebody has read it to its end. If that cannot be noted, the read fails.
 type vreader interface {
-	finished(ctx context.Context, a asker, content store.Bytes)
+	finished(ctx context.Context, a asker, content store.Bytes) error
 }
 
 // vxattrs is a vfile or vdir with extended attributes, by full name.

@@ -20,6 +20,7 @@ const (
 	formDentry  = 1
 	formVersion = 1
 	formIntent  = 1
+	formLogged  = 1
 	formFence   = 2
 	formBytes   = 1
 	formChunks  = 2

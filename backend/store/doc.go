@@ -19,6 +19,8 @@
 //	                              sum of the chunk list that has it
 //	g/<sum>                       may be garbage: no reference was known when this was written
 //	c/<owner> NUL <id>            kept for one principal beside the tree, as the bytes of a stale write
+//	w/<time><op>                  change index, newest first: the time is inverted nanoseconds since 1970
+//	s/<owner> NUL <session>       how far a session has looked at the changes
 //	a/i/<op>                      audit intent, or the fence of a commit that was given up
 //	a/tail                        what the audit log has taken over
 //	mv                            written by every move of a directory, so that two of them cannot make a cycle

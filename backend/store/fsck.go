@@ -38,7 +38,8 @@ func (s *Store) Fsck(ctx context.Context) (FsckReport, error) {
 	for _, step := range []struct {
 		prefix string
 		check  func(kv.Entry)
-	}{{"n/", c.inode}, {"d/", c.dentry}, {"e/", c.dentry}, {"b/", c.blob}, {"h/", c.head}, {"v/", c.version}, {"c/", c.kept}, {"r/", c.ref}} {
+	}{{"n/", c.inode}, {"d/", c.dentry}, {"e/", c.dentry}, {"b/", c.blob}, {"h/", c.head}, {"v/", c.version}, {"c/", c.kept},
+		{"w/", c.logged}, {"s/", c.seen}, {"r/", c.ref}} {
 		if err := c.each(step.prefix, step.check); err != nil {
 			return c.report, err
 		}
@@ -267,9 +268,21 @@ func (c *checker) unreferred() {
 	}
 }
 
+func (c *checker) logged(e kv.Entry) {
+	if _, err := decodeLogged(e); err != nil {
+		c.bad(e.Key, "%v", err)
+	}
+}
+
+func (c *checker) seen(e kv.Entry) {
+	if _, err := decodeSeen(e); err != nil {
+		c.bad(e.Key, "%v", err)
+	}
+}
+
 // known finds keys that no constructor makes.
 func (c *checker) known() error {
-	prefixes := []string{"m", "i", "n/", "u/", "d/", "e/", "h/", "v/", "t/", "c/", "b/", "r/", "g/", "a/i/", "a/tail", "mv"}
+	prefixes := []string{"m", "i", "n/", "u/", "d/", "e/", "h/", "v/", "t/", "c/", "w/", "s/", "b/", "r/", "g/", "a/i/", "a/tail", "mv"}
 	after := []byte{}
 	for {
 		page, err := c.snap.kv.List(nil, after, 1)

@@ -251,7 +251,7 @@ func (s *Store) run(ctx context.Context, ch Change, make func(*Snapshot) (*plan,
 		if err != nil || p == nil {
 			return 0, err
 		}
-		if err := p.record(ch); err != nil {
+		if err := p.record(s.now(ch), ch); err != nil {
 			return 0, err
 		}
 		rev, err := s.kv.Commit(ctx, p.guards, p.ops)
@@ -272,8 +272,8 @@ func (s *Store) run(ctx context.Context, ch Change, make func(*Snapshot) (*plan,
 	return 0, fmt.Errorf("too many lost races: %w", kv.ErrConflict)
 }
 
-// record adds the audit intent, and the guard that lets a fence stop the commit.
-func (p *plan) record(ch Change) error {
+// record adds the audit intent, the guard that lets a fence stop the commit, and the entry in the change index.
+func (p *plan) record(t time.Time, ch Change) error {
 	if ch.Record == nil {
 		return nil
 	}
@@ -286,7 +286,10 @@ func (p *plan) record(ch Change) error {
 	}
 	p.guard(kv.KeyRev(keyIntent(ch.Op), 0))
 	p.ops = append(p.ops, kv.Put(keyIntent(ch.Op), append([]byte{formIntent}, b...)))
-	return nil
+	if p.changed.Attr != "" {
+		return nil
+	}
+	return p.logged(t, ch)
 }
 
 // settle finds out what became of an ambiguous commit: its fence is put if the intent is absent. Success means that the
