@@ -25,6 +25,7 @@ const (
 	RegistryFile = "identities.yaml"
 	PolicyDir    = "policy"
 	DataDir      = "data"
+	BlobDir      = "blobs"
 	AuditDir     = "audit"
 )
 
@@ -46,6 +47,7 @@ type Memory struct {
 	applier  *applier
 	paths    pathCache
 	started  time.Time
+	room     *store.Room
 
 	mu       sync.Mutex
 	sessions map[string]*Session // by principal, NUL, name
@@ -89,7 +91,9 @@ func (m *Memory) open(ctx context.Context) error {
 		badgerkv.Options{Logger: m.log.Named("kv"), Reserve: m.settings.Limits.Reserve}); err != nil {
 		return err
 	}
-	if m.store, err = store.Open(ctx, m.kv, store.Options{MaxFile: m.settings.Limits.MaxFile}); err != nil {
+	m.room = &store.Room{Free: func() (uint64, error) { u, err := m.kv.Usage(); return u.Free, err }}
+	if m.store, err = store.Open(ctx, m.kv, store.Options{MaxFile: m.settings.Limits.MaxFile,
+		BlobDir: filepath.Join(m.dir, BlobDir), Room: m.room}); err != nil {
 		return err
 	}
 	if m.audit, err = audit.Open(ctx, m.AuditDir(), source{m.store}, audit.Options{Logger: m.log.Named("audit")}); err != nil {

@@ -132,7 +132,7 @@ func (v *View) Put(ctx context.Context, c Caller, path string, o PutOptions, con
 	}
 	r := SaveRequest{ID: n.Inode.ID, Base: base, Content: ByteContent(content), Op: "put", Unkept: o.unkept}
 	if o.Append {
-		r.Content, r.Append = nil, content
+		r.Content, r.Append = nil, ByteContent(content)
 	}
 	return v.Save(ctx, c, r)
 }

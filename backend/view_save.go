@@ -15,7 +15,7 @@ import (
 
 // recordTimeout bounds a commit with its record. It runs apart from the caller's context: Ctrl-C may stop a decision,
 // never a record.
-const recordTimeout = 30 * time.Second
+const recordTimeout = 2 * time.Minute
 
 // maxPolicyContent is how much of a content a policy may look at, in bytes.
 const maxPolicyContent = 1 << 20
@@ -26,7 +26,7 @@ type SaveRequest struct {
 	Pending *Pending    // not nil: the first commit of a created file
 	Base    store.Sum   // the content the writer started from
 	Content store.Bytes // nil with Append
-	Append  []byte
+	Append  store.Bytes
 	Mtime   time.Time // zero: now
 	Op      string    // as the user knows it: close, fsync, put, …
 	Unkept  bool      // if it is stale, its bytes are kept elsewhere already
@@ -34,7 +34,7 @@ type SaveRequest struct {
 
 func (r SaveRequest) size(head int64) int64 {
 	if r.Content == nil {
-		return head + int64(len(r.Append))
+		return head + r.Append.Size()
 	}
 	return r.Content.Size()
 }
@@ -116,7 +116,7 @@ func (v *View) saveNew(ctx context.Context, c Caller, r SaveRequest) (Node, erro
 func (v *View) lostCreate(ctx context.Context, c Caller, r SaveRequest, n Node, d policy.Decision) error {
 	l := LostWrite{Memory: n.Inode.ID, Path: n.Path, Op: r.Op, Mine: r.Content}
 	if r.Content == nil {
-		l.Mine = ByteContent(r.Append)
+		l.Mine = r.Append
 	}
 	if there, err := v.Stat(ctx, c, n.Path); err == nil && there.Inode.Type == store.TypeFile {
 		l.Memory = there.Inode.ID
@@ -135,7 +135,7 @@ func (v *View) createPending(ctx context.Context, c Caller, r SaveRequest) (Node
 		return n, d, 0, err
 	}
 	if r.Content == nil {
-		r.Content = ByteContent(r.Append)
+		r.Content = r.Append
 	}
 	p.mu.Lock()
 	f := store.NewFile{Place: p.place, ID: p.ID, Ino: p.Ino, Mode: p.mode, Mtime: p.mtime, Btime: p.Created, Content: r.Content, Xattrs: p.xattrs}
@@ -193,18 +193,22 @@ func (v *View) contentFor(ctx context.Context, r SaveRequest, head store.Head) (
 		return readSome(r.Content, 0)
 	}
 	if head.Size == 0 {
-		return r.Append[:min(len(r.Append), maxPolicyContent)], nil
+		return readSome(r.Append, 0)
 	}
 	old, err := v.Content(ctx, head)
 	if err != nil {
 		return nil, err
 	}
-	from := max(0, head.Size+int64(len(r.Append))-maxPolicyContent)
+	from := max(0, head.Size+r.Append.Size()-maxPolicyContent)
 	if from >= head.Size {
-		return r.Append[from-head.Size:], nil
+		return readSome(r.Append, from-head.Size)
 	}
 	b, err := readSome(old, from)
-	return append(b, r.Append...), err
+	if err != nil {
+		return nil, err
+	}
+	added, err := readSome(r.Append, 0)
+	return append(b, added...), err
 }
 
 func readSome(c store.Bytes, from int64) ([]byte, error) {

@@ -1,9 +1,7 @@
 package fusefs
 
 import (
-	"bytes"
 	"context"
-	"slices"
 	"time"
 
 	"memoryfs/backend"
@@ -24,9 +22,9 @@ type draft struct {
 	node    *node
 	session *backend.Session
 	state   draftState
-	base    store.Sum // content of the head that it started from
-	buf     []byte    // the whole content, unless appendOnly
-	shared  bool      // a commit is reading buf: copy before writing
+	base    store.Sum        // content of the head that it started from
+	buf     *backend.Scratch // the whole content, unless appendOnly; nil: none yet
+	shared  bool             // a commit is reading buf: copy before writing, and leave the closing to it
 
 	appendOnly bool  // buf holds only what was appended to the head, whatever that is when it commits
 	headSize   int64 // of the head when the first byte was appended: what this session sees before its own bytes
@@ -47,18 +45,42 @@ const idleAppend = time.Second // SEMANTICS.md section 3
 // shows tells whether the session must see the draft instead of the head.
 func (d *draft) shows() bool { return d.state != draftClean || d.node.gone }
 
-func (d *draft) size() int64 {
-	if d.appendOnly {
-		return d.headSize + int64(len(d.buf))
+// held is the length of buf.
+func (d *draft) held() int64 {
+	if d.buf == nil {
+		return 0
 	}
-	return int64(len(d.buf))
+	return d.buf.Size()
 }
 
-// own makes buf safe to write.
-func (d *draft) own() {
-	if d.shared {
-		d.buf, d.shared = bytes.Clone(d.buf), false
+func (d *draft) size() int64 {
+	if d.appendOnly {
+		return d.headSize + d.held()
 	}
+	return d.held()
+}
+
+// own makes buf safe to change.
+func (d *draft) own() error {
+	switch {
+	case d.buf == nil:
+		d.buf = d.node.m.mem.NewScratch()
+	case d.shared:
+		c, err := d.buf.Copy(0)
+		if err != nil {
+			return err
+		}
+		d.buf, d.shared = c, false
+	}
+	return nil
+}
+
+// replace takes other bytes.
+func (d *draft) replace(buf *backend.Scratch) {
+	if !d.shared {
+		d.buf.Close()
+	}
+	d.buf, d.shared = buf, false
 }
 
 // touch notes a modification by a process.
@@ -73,51 +95,39 @@ func (d *draft) touch(state draftState, p backend.Proc) {
 	}
 }
 
-func (d *draft) resize(size int64) {
-	d.own()
-	if n := int64(len(d.buf)); size <= n {
-		clear(d.buf[size:]) // a later growth must read as zeros
-		d.buf = d.buf[:size]
-	} else {
-		d.buf = slices.Grow(d.buf, int(size-n))
-		d.buf = d.buf[:size]
-		clear(d.buf[n:])
+func (d *draft) resize(size int64) error {
+	if err := d.own(); err != nil {
+		return err
 	}
+	return d.buf.Truncate(size)
 }
 
-func (d *draft) writeAt(p []byte, off int64) {
-	if end := off + int64(len(p)); end > int64(len(d.buf)) {
-		d.resize(end)
+func (d *draft) writeAt(p []byte, off int64) error {
+	if err := d.own(); err != nil {
+		return err
 	}
-	d.own()
-	copy(d.buf[off:], p)
-}
-
-func (d *draft) append(p []byte) {
-	d.own()
-	d.buf = append(d.buf, p...)
+	_, err := d.buf.WriteAt(p, off)
+	return err
 }
 
 // readAt reads the draft as the session sees it. For an append draft, head is the content before its own bytes.
 func (d *draft) readAt(p []byte, off int64, head store.Bytes) (int, error) {
-	if !d.appendOnly {
-		if off >= int64(len(d.buf)) {
-			return 0, nil
-		}
-		return copy(p, d.buf[off:]), nil
-	}
 	n := 0
-	if off < d.headSize {
+	if d.appendOnly && off < d.headSize {
 		want := min(int64(len(p)), d.headSize-off)
 		got, err := readFull(head, p[:want], off)
 		if n = got; err != nil || int64(got) < want {
 			return n, err
 		}
 	}
-	if from := off + int64(n) - d.headSize; from >= 0 && from < int64(len(d.buf)) {
-		n += copy(p[n:], d.buf[from:])
+	if d.appendOnly {
+		off += int64(n) - d.headSize
 	}
-	return n, nil
+	if d.buf == nil {
+		return n, nil
+	}
+	got, err := readFull(d.buf, p[n:], off)
+	return n + got, err
 }
 
 // readFull is ReadAt without the io.EOF of a short read.
@@ -149,7 +159,7 @@ func (n *node) drop(d *draft) {
 		delete(n.drafts, d.session)
 	}
 	d.dropped = true
-	d.buf = nil
+	d.replace(nil)
 	if d.idle != nil {
 		d.idle.Stop()
 	}
@@ -171,20 +181,27 @@ func (n *node) commit(ctx context.Context, d *draft, h *handle, op string) error
 	if n.isPending() {
 		r.Pending = n.pending
 	}
+	if err := d.own(); err != nil {
+		return err
+	}
 	content, changes := d.buf, d.changes
 	if d.appendOnly {
 		r.Append = content
 	} else {
-		r.Content = backend.ByteContent(content)
+		r.Content = content
 	}
+	length := content.Size()
 	d.shared = true
 	saved, err := n.save(ctx, h, r)
-	d.shared = false
+	if d.buf == content {
+		d.shared = false
+	} else {
+		content.Close()
+	}
 	if err != nil {
 		return n.commitFailed(d, h, err)
 	}
-	n.committed(d, saved, changes, len(content))
-	return nil
+	return n.committed(d, saved, changes, length)
 }
 
 // save gives n.mu up while the store works; other commits of this node wait.
@@ -217,7 +234,7 @@ func (d *draft) committing(n *node) bool {
 }
 
 // committed makes the new head the base of the draft and of every handle that took part.
-func (n *node) committed(d *draft, saved backend.Node, changes uint64, length int) {
+func (n *node) committed(d *draft, saved backend.Node, changes uint64, length int64) error {
 	n.pending = nil
 	if !n.gone {
 		n.last = saved
@@ -232,14 +249,23 @@ func (n *node) committed(d *draft, saved backend.Node, changes uint64, length in
 		clear(d.writers)
 		clear(d.readers)
 		if d.appendOnly {
-			d.buf, d.appendOnly = nil, false
+			d.replace(nil)
+			d.appendOnly = false
 		}
-		return
+		return nil
 	}
-	if d.appendOnly { // more was appended meanwhile: that is what is left
-		d.buf = bytes.Clone(d.buf[length:])
-		d.headSize = saved.Head.Size
+	if !d.appendOnly {
+		return nil
 	}
+	if err := d.buf.DropFront(length); err != nil { // what was appended meanwhile is left
+		for h := range d.handles {
+			h.refused = true
+		}
+		n.drop(d)
+		return err
+	}
+	d.headSize = saved.Head.Size
+	return nil
 }
 
 // commitFailed keeps the draft for another try at the next FLUSH, unless it is stale: then everyone who took part is

@@ -36,7 +36,7 @@ var errnos = []struct {
 	{backend.ErrNoRecord, syscall.EIO},
 	{backend.ErrInternal, syscall.EIO},
 	{context.Canceled, syscall.EINTR},
-	{context.DeadlineExceeded, syscall.EINTR},
+	{context.DeadlineExceeded, syscall.EIO}, // the store did not answer; no signal, so nothing that a program may simply try again
 }
 
 // toErrno never guesses.

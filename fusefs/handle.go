@@ -180,7 +180,7 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 	d, err := h.modify(ctx, "write")
 	if err != nil {
 		if isStale(err) && !h.flags.Append {
-			h.lose(ctx).write(data, off)
+			h.loseWrite(ctx, data, off)
 		}
 		return 0, h.writeErrno(err)
 	}
@@ -188,9 +188,10 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 		if d.size()+int64(len(data)) > limit {
 			return 0, syscall.EFBIG
 		}
-		d.append(data)
-	} else {
-		d.writeAt(data, off)
+		off = d.held()
+	}
+	if err := d.writeAt(data, off); err != nil {
+		return 0, h.writeErrno(err)
 	}
 	d.touch(draftDirty, h.caller.Proc)
 	if d.appendOnly {
@@ -242,8 +243,8 @@ func (h *handle) modify(ctx context.Context, op string) (*draft, error) {
 // begin starts a draft on the head.
 func (h *handle) begin(ctx context.Context, d *draft, op string) error {
 	n := h.node
-	if n.isPending() || n.gone && len(d.buf) > 0 {
-		d.appendOnly = n.isPending() && h.flags.Append && len(d.buf) == 0
+	if n.isPending() || n.gone && d.held() > 0 {
+		d.appendOnly = n.isPending() && h.flags.Append && d.held() == 0
 		return nil // nothing in the store to start from, or to be stale against
 	}
 	head, err := h.head(ctx)
@@ -259,28 +260,33 @@ func (h *handle) begin(ctx context.Context, d *draft, op string) error {
 		}
 	}
 	if h.flags.Append && !n.gone {
-		d.appendOnly, d.headSize, d.buf, d.base = true, head.Size, nil, head.Sum
+		d.replace(nil)
+		d.appendOnly, d.headSize, d.base = true, head.Size, head.Sum
 		return nil
 	}
 	if d.base == head.Sum && d.buf != nil {
 		return nil // still there from the last commit
 	}
-	d.base, d.appendOnly, d.shared = head.Sum, false, false
-	d.buf, err = h.load(ctx, head)
-	return err
+	return h.load(ctx, d, head)
 }
 
-func (h *handle) load(ctx context.Context, head store.Head) ([]byte, error) {
+// load makes the draft one of the whole content of head, with what was appended to it already.
+func (h *handle) load(ctx context.Context, d *draft, head store.Head) error {
 	content, err := h.open(ctx, head)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	buf := make([]byte, head.Size)
-	got, err := readFull(content, buf, 0)
-	if err == nil && got != len(buf) {
-		err = backend.ErrInternal
+	buf := h.node.m.mem.NewScratch()
+	if err = buf.Append(content, 0); err == nil && d.appendOnly && d.buf != nil {
+		err = buf.Append(d.buf, 0)
 	}
-	return buf, err
+	if err != nil {
+		buf.Close()
+		return err
+	}
+	d.replace(buf)
+	d.appendOnly, d.base = false, head.Sum
+	return nil
 }
 
 // join makes a handle take part in a draft that its session has already. A process that read the committed bytes itself,
@@ -296,16 +302,16 @@ func (h *handle) join(ctx context.Context, d *draft, op string) error {
 		return nil
 	}
 	// A plain write meets the session's uncommitted appends: from here on it is a draft of the whole content.
+	return h.loadWhole(ctx, d)
+}
+
+// loadWhole is load on the head of now.
+func (h *handle) loadWhole(ctx context.Context, d *draft) error {
 	head, err := h.head(ctx)
 	if err != nil {
 		return err
 	}
-	buf, err := h.load(ctx, head)
-	if err != nil {
-		return err
-	}
-	d.buf, d.appendOnly, d.shared, d.base = append(buf, d.buf...), false, false, head.Sum
-	return nil
+	return h.load(ctx, d, head)
 }
 
 // related tells whether every writer of the draft is this process, or one that it started.
@@ -327,22 +333,18 @@ func (h *handle) truncate(ctx context.Context, size int64, state draftState, op 
 	d, err := h.modify(ctx, op)
 	if err != nil {
 		if isStale(err) {
-			h.lose(ctx).resize(size)
+			h.loseSize(ctx, size)
 		}
 		return err
 	}
 	if d.appendOnly {
-		head, err := h.head(ctx)
-		if err != nil {
+		if err := h.loadWhole(ctx, d); err != nil {
 			return err
 		}
-		buf, err := h.load(ctx, head)
-		if err != nil {
-			return err
-		}
-		d.buf, d.appendOnly, d.shared, d.base = append(buf, d.buf...), false, false, head.Sum
 	}
-	d.resize(size)
+	if err := d.resize(size); err != nil {
+		return err
+	}
 	if d.state == draftDirty {
 		state = draftDirty
 	}
@@ -390,6 +392,7 @@ func (h *handle) Release(ctx context.Context) syscall.Errno {
 	defer n.mu.Unlock()
 	delete(n.handles, h)
 	h.keep(steady(ctx))
+	h.lost.release()
 	d := n.drafts[h.caller.Session]
 	if d == nil {
 		return 0
@@ -466,8 +469,12 @@ func (h *handle) Allocate(ctx context.Context, off, size uint64, mode uint32) sy
 	}
 	if mode&(punchHole|zeroRange) != 0 && int64(off) < end {
 		d := n.drafts[h.caller.Session]
-		d.own()
-		clear(d.buf[off:end])
+		if err := d.own(); err != nil {
+			return h.writeErrno(err)
+		}
+		if err := d.buf.Zero(int64(off), end); err != nil {
+			return h.writeErrno(err)
+		}
 	}
 	return 0
 }

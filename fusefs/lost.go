@@ -3,7 +3,6 @@ package fusefs
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"memoryfs/backend"
 	"memoryfs/backend/store"
@@ -12,38 +11,52 @@ import (
 // lost is what a refused handle goes on writing: programs ignore errors (vim a failed ftruncate, a shell those of close),
 // and what they wrote is kept as a conflict, for the one who wrote it. Guarded by node.mu.
 type lost struct {
-	buf   []byte
+	buf   *backend.Scratch
 	base  store.Sum
 	name  string // of the conflict, once it is kept
 	dirty bool   // written since
+	users int    // handles that write it
 }
 
 // lose begins it for a handle that was found stale before its first write: on the content that it was opened on.
 func (h *handle) lose(ctx context.Context) *lost {
 	if h.lost == nil {
-		h.lost = &lost{base: h.base}
+		h.lost = &lost{buf: h.node.m.mem.NewScratch(), base: h.base, users: 1}
 		if before, err := h.view.VersionContent(ctx, h.caller, h.node.id, h.base); err == nil && before != nil {
-			h.lost.buf = make([]byte, before.Size())
-			if _, err := readFull(before, h.lost.buf, 0); err != nil {
-				h.lost.buf = nil
-			}
+			h.cannotLose(h.lost.buf.Append(before, 0))
 		}
 	}
 	return h.lost
 }
 
-// write takes bytes that were refused. The caller has checked the size limit.
-func (l *lost) write(p []byte, off int64) {
-	l.resize(max(int64(len(l.buf)), off+int64(len(p))))
-	copy(l.buf[off:], p)
+// loseWrite takes bytes that were refused. The caller has checked the size limit.
+func (h *handle) loseWrite(ctx context.Context, p []byte, off int64) {
+	l := h.lose(ctx)
+	_, err := l.buf.WriteAt(p, off)
+	h.cannotLose(err)
 	l.dirty = true
 }
 
-func (l *lost) resize(size int64) {
-	if n := int64(len(l.buf)); size > n {
-		l.buf = append(l.buf, make([]byte, size-n)...)
+// loseSize is the same for a change of size, which by itself is nothing to keep.
+func (h *handle) loseSize(ctx context.Context, size int64) {
+	h.cannotLose(h.lose(ctx).buf.Truncate(size))
+}
+
+// cannotLose says that there is no room for refused bytes. Their writer is told that it is stale in any case.
+func (h *handle) cannotLose(err error) {
+	if err != nil {
+		h.node.m.log.Warn("the bytes of a stale write could not be taken", "path", h.node.last.Path, "error", err)
 	}
-	l.buf = slices.Clip(l.buf[:size])
+}
+
+// release is called by a handle that is closed. It may be called on nil.
+func (l *lost) release() {
+	if l == nil {
+		return
+	}
+	if l.users--; l.users == 0 {
+		l.buf.Close()
+	}
 }
 
 // keep makes a conflict of what was lost since the last time, and says so in .memory/errors. n.mu is held.
@@ -55,7 +68,7 @@ func (h *handle) keep(ctx context.Context) {
 	l.dirty = false
 	n := h.node
 	name, err := h.view.KeepLost(ctx, h.caller, backend.LostWrite{Memory: n.id, Path: n.last.Path, Op: "write", Base: l.base,
-		Mine: backend.ByteContent(l.buf), Again: l.name})
+		Mine: l.buf, Again: l.name})
 	if err != nil {
 		n.m.log.Warn("the bytes of a stale write could not be kept", "path", n.last.Path, "error", err)
 		return
@@ -69,7 +82,11 @@ func (h *handle) keep(ctx context.Context) {
 // loseDraft hands a draft that is dropped to its handles: what they go on writing belongs to the same conflict, which is
 // kept in refusal already, or with dirty only now. n.mu is held.
 func (d *draft) loseDraft(refusal error, dirty bool) {
-	l := &lost{buf: slices.Clone(d.buf), base: d.base, dirty: dirty}
+	l := &lost{buf: d.buf, base: d.base, dirty: dirty, users: len(d.handles)}
+	d.buf = nil
+	if l.buf == nil {
+		l.buf = d.node.m.mem.NewScratch()
+	}
 	var r *backend.Refusal
 	if errors.As(refusal, &r) {
 		l.name = r.Conflict

@@ -72,6 +72,7 @@ func (n *node) setSize(ctx context.Context, v *backend.View, c backend.Caller, h
 	}
 	b := n.last
 	path := &handle{node: n, view: v, caller: c, flags: backend.OpenFlags{Write: true}, gen: n.m.mem.Policy().Generation()}
+	defer func() { path.lost.release() }()
 	if !n.isPending() && !n.gone {
 		var err error
 		if b, err = v.Open(ctx, c, n.id, path.flags); err != nil {

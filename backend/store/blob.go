@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ func (s *Store) Content(ctx context.Context, sum Sum, size int64) (*Content, err
 		return nil, err
 	}
 	defer snap.Close()
-	b, err := getBlob(snap, sum)
+	b, err := s.getBlob(snap, sum)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func (c *Content) load(i int) error {
 		return err
 	}
 	defer snap.Close()
-	b, err := getBlob(snap, c.chunks[i])
+	b, err := c.s.getBlob(snap, c.chunks[i])
 	if err != nil {
 		return err
 	}
@@ -113,16 +114,30 @@ func (c *Content) load(i int) error {
 	return nil
 }
 
-// blob is the value of b/<sum>: bytes, or a list of chunks.
+// blob is the value of b/<sum>: bytes, a list of chunks, or where the file of a chunk is.
 type blob struct {
 	data   []byte
 	chunks []Sum
 	size   int64
+	onDisk bool
+	tag    uint64 // of the file
 }
 
 func (b blob) sized(size int64) bool { return b.size == size }
 
-func getBlob(snap kv.Snapshot, sum Sum) (blob, error) {
+// getBlob is findBlob with the bytes of a file.
+func (s *Store) getBlob(snap kv.Snapshot, sum Sum) (blob, error) {
+	b, err := findBlob(snap, sum)
+	if err == nil && b.onDisk {
+		if s.files == nil {
+			return b, fmt.Errorf("chunk %x is a file: %w", sum[:6], ErrCorrupt)
+		}
+		b.data, err = s.files.read(sum, b.tag)
+	}
+	return b, err
+}
+
+func findBlob(snap kv.Snapshot, sum Sum) (blob, error) {
 	e, err := snap.Get(keyBlob(sum))
 	if err != nil {
 		return blob{}, err
@@ -134,6 +149,14 @@ func getBlob(snap kv.Snapshot, sum Sum) (blob, error) {
 }
 
 func encodeBytes(data []byte) []byte { return append([]byte{formBytes}, data...) }
+
+func encodeFile(size int, tag uint64) []byte {
+	w := &writer{}
+	w.byte(formFile)
+	w.uint(uint64(size))
+	w.b = binary.BigEndian.AppendUint64(w.b, tag)
+	return w.b
+}
 
 func encodeChunks(size int64, chunks []Sum) []byte {
 	w := &writer{}
@@ -150,6 +173,12 @@ func decodeBlob(sum Sum, v []byte) (blob, error) {
 	switch r.byte() {
 	case formBytes:
 		return blob{data: r.b}, nil
+	case formFile:
+		b := blob{size: int64(r.uint()), onDisk: true}
+		if tag := r.take(8); tag != nil {
+			b.tag = binary.BigEndian.Uint64(tag)
+		}
+		return b, r.end(fmt.Sprintf("chunk file %x", sum[:6]))
 	case formChunks:
 		b := blob{size: int64(r.uint())}
 		for len(r.b) > 0 && !r.bad {
@@ -243,6 +272,7 @@ func (s *Store) putChunks(ctx context.Context, c Bytes, size int64) (stored, err
 		sum := Sum(sha256.Sum256(p))
 		chunks = append(chunks, sum)
 		if err := s.putChunk(ctx, sum, p); err != nil {
+			s.later(chunks...) // gives their space back
 			return stored{}, err
 		}
 	}
@@ -273,10 +303,29 @@ func (s *Store) putChunk(ctx context.Context, sum Sum, p []byte) error {
 	if err != nil || there {
 		return err
 	}
-	_, err = s.kv.Commit(ctx, []kv.Guard{kv.KeyRev(keyBlob(sum), 0)},
-		[]kv.Op{kv.Put(keyBlob(sum), encodeBytes(p)), kv.Put(keyGarbage(sum), []byte{})})
+	if s.files == nil {
+		return unlessConflict(s.nameChunk(ctx, sum, encodeBytes(p)))
+	}
+	tag, err := s.files.write(sum, p)
+	if err != nil {
+		return err
+	}
+	err = s.nameChunk(ctx, sum, encodeFile(len(p), tag))
+	if err != nil && !errors.Is(err, kv.ErrAmbiguous) { // of an ambiguous one the next start finds out
+		_ = s.files.remove(sum, tag) // or the next start does it
+	}
+	return unlessConflict(err)
+}
+
+// nameChunk puts b/<sum>, marked as garbage until something refers to it. kv.ErrConflict if somebody else was first.
+func (s *Store) nameChunk(ctx context.Context, sum Sum, value []byte) error {
+	_, err := s.kv.Commit(ctx, []kv.Guard{kv.KeyRev(keyBlob(sum), 0)}, []kv.Op{kv.Put(keyBlob(sum), value), kv.Put(keyGarbage(sum), []byte{})})
+	return err
+}
+
+func unlessConflict(err error) error {
 	if errors.Is(err, kv.ErrConflict) {
-		return nil // somebody else put it meanwhile
+		return nil
 	}
 	return err
 }

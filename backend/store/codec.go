@@ -24,6 +24,7 @@ const (
 	formFence   = 2
 	formBytes   = 1
 	formChunks  = 2
+	formFile    = 3
 )
 
 // writer appends fields; reader takes them off again and remembers the first thing that is wrong.

@@ -14,7 +14,7 @@
 //	h/<id>                        head: the compare-and-swap target of content
 //	v/<id>/<n>                    version record, immutable
 //	t/<parent>/<name> NUL <id>    a memory that was last seen under this name and is deleted
-//	b/<sum>                       bytes, or the list of their chunks
+//	b/<sum>                       bytes, the list of their chunks, or the tag of a chunk's file (files.go)
 //	r/<sum>/<who>                 reference that keeps a blob: <id>/<n> of a version (n = 0: an ephemeral's head), or the
 //	                              sum of the chunk list that has it
 //	g/<sum>                       may be garbage: no reference was known when this was written

@@ -44,6 +44,9 @@ func (s *Store) Fsck(ctx context.Context) (FsckReport, error) {
 			return c.report, err
 		}
 	}
+	if err := c.strayFiles(); err != nil {
+		return c.report, err
+	}
 	c.links()
 	c.chains()
 	c.unreferred()
@@ -130,6 +133,12 @@ func (c *checker) blob(e kv.Entry) {
 	}
 	c.report.Blobs++
 	c.blobs[sum] = false
+	if b.onDisk {
+		if b, err = c.s.getBlob(c.snap.kv, sum); err != nil || int64(len(b.data)) != b.size {
+			c.bad(e.Key, "the chunk's file has %d of %d bytes: %v", len(b.data), b.size, err)
+			return
+		}
+	}
 	if b.chunks == nil {
 		c.report.Bytes += int64(len(b.data))
 		c.checked[sum] = int64(len(b.data))
@@ -278,6 +287,16 @@ func (c *checker) seen(e kv.Entry) {
 	if _, err := decodeSeen(e); err != nil {
 		c.bad(e.Key, "%v", err)
 	}
+}
+
+// strayFiles finds files that are no chunk. One that has our name and is not known may be on its way into the store.
+func (c *checker) strayFiles() error {
+	return c.s.eachFile(c.ctx, func(path string, _ int64, named, _ bool) error {
+		if !named {
+			c.report.Problems = append(c.report.Problems, Problem{Key: path, Detail: "is no chunk of this store"})
+		}
+		return nil
+	})
 }
 
 // known finds keys that no constructor makes.

@@ -40,7 +40,7 @@ func (s *Store) collect(ctx context.Context, sum Sum) error {
 			_, err := s.kv.Commit(ctx, nil, []kv.Op{kv.Delete(keyGarbage(sum))})
 			return err
 		}
-		b, err := getBlob(snap, sum)
+		b, err := findBlob(snap, sum)
 		snap.Close()
 		ops := []kv.Op{kv.Delete(keyGarbage(sum)), kv.Delete(keyBlob(sum))}
 		var below []Sum
@@ -60,6 +60,11 @@ func (s *Store) collect(ctx context.Context, sum Sum) error {
 		}
 		if err != nil {
 			return err
+		}
+		if b.onDisk && s.files != nil {
+			if err := s.files.remove(sum, b.tag); err != nil {
+				return err
+			}
 		}
 		for _, c := range below {
 			if err := s.collect(ctx, c); err != nil {

@@ -19,6 +19,7 @@ type Store struct {
 	kv      kv.Store
 	opts    Options
 	garbage chan Sum
+	files   *blobDir // of chunks; nil: they are in kv
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
@@ -31,6 +32,7 @@ type Store struct {
 
 const (
 	formatVersion = 1
+	featureFiles  = 1 // chunks may be files
 	rootIno       = 1
 	inoBlock      = 4096
 	maxTries      = 64 // of a commit that loses races which do not concern its own precondition
@@ -53,8 +55,16 @@ func Open(ctx context.Context, engine kv.Store, o Options) (*Store, error) {
 		o.Now = time.Now
 	}
 	s := &Store{kv: engine, opts: o, garbage: make(chan Sum, 1024)}
+	if o.BlobDir != "" {
+		s.files = &blobDir{dir: o.BlobDir, room: o.Room}
+	}
 	if err := s.format(ctx); err != nil {
 		return nil, err
+	}
+	if s.files != nil {
+		if err := s.openFiles(ctx); err != nil {
+			return nil, fmt.Errorf("chunk files: %w", err)
+		}
 	}
 	if err := s.collectMarked(ctx); err != nil && !errors.Is(err, kv.ErrNoSpace) {
 		return nil, fmt.Errorf("collect garbage: %w", err)
@@ -86,7 +96,15 @@ func (s *Store) format(ctx context.Context) error {
 	if err := r.end("format"); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	if version != formatVersion || features != 0 {
+	if features&featureFiles != 0 && s.files == nil {
+		return fmt.Errorf("%w: it has chunk files, and no directory of them is given", ErrFormat)
+	}
+	if version == formatVersion && features == 0 && s.files != nil { // made before there were chunk files
+		meta := e[0].Value[:len(e[0].Value)-1]
+		_, err := s.kv.Commit(ctx, []kv.Guard{kv.KeyRev(keyMeta(), e[0].Rev)}, []kv.Op{kv.Put(keyMeta(), append(meta, featureFiles))})
+		return err
+	}
+	if version != formatVersion || features&^featureFiles != 0 {
 		return fmt.Errorf("%w: version %d, features %x; this program knows version %d", ErrFormat, version, features, formatVersion)
 	}
 	return nil
@@ -97,7 +115,11 @@ func (s *Store) create(ctx context.Context) error {
 	w.uint(formatVersion)
 	id := s.NewID()
 	w.raw(id[:])
-	w.uint(0)
+	if s.files != nil {
+		w.uint(featureFiles)
+	} else {
+		w.uint(0)
+	}
 	now := s.opts.Now()
 	root := Inode{ID: RootID, Type: TypeDir, Mode: 0o755, Ino: rootIno, Ctime: now, Mtime: now, Atime: now, Btime: now}
 	_, err := s.kv.Commit(ctx, []kv.Guard{kv.KeyRev(keyMeta(), 0)}, []kv.Op{
@@ -117,8 +139,14 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// Usage is the engine's.
-func (s *Store) Usage() (kv.Usage, error) { return s.kv.Usage() }
+// Usage is the engine's, with the chunk files.
+func (s *Store) Usage() (kv.Usage, error) {
+	u, err := s.kv.Usage()
+	if s.files != nil {
+		u.Used += uint64(s.files.used.Load())
+	}
+	return u, err
+}
 
 // NewID makes an id: a UUIDv7, so that ids sort by their making.
 func (s *Store) NewID() ID {

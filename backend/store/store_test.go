@@ -231,7 +231,7 @@ func TestAppendsLoseNothing(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for k := range 20 {
-				if _, _, err := f.s.Append(f.ctx, id, fmt.Appendf(nil, "%d-%d\n", i, k), f.change()); err != nil {
+				if _, _, err := f.s.Append(f.ctx, id, content(fmt.Sprintf("%d-%d\n", i, k)), f.change()); err != nil {
 					t.Error(err)
 				}
 			}

@@ -230,6 +230,8 @@ type Options struct {
 	MaxFile   int64            // bytes of one file (64 MiB)
 	ChunkSize int              // bytes (256 KiB); larger contents are stored as lists of chunks
 	Now       func() time.Time // (time.Now)
+	BlobDir   string           // where the chunks of large contents lie as files (none: they are values of the engine)
+	Room      *Room            // of BlobDir's volume
 }
 
 // Intent is one pending audit record: the value of a/i/<op>.

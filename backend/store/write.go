@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"memoryfs/backend/kv"
@@ -100,7 +99,7 @@ func (s *Store) Write(ctx context.Context, id ID, base Base, c Bytes, mtime time
 }
 
 // Append adds bytes at the end of what is the head when it commits. Never ErrStale.
-func (s *Store) Append(ctx context.Context, id ID, data []byte, ch Change) (Head, kv.Rev, error) {
+func (s *Store) Append(ctx context.Context, id ID, data Bytes, ch Change) (Head, kv.Rev, error) {
 	return s.replace(ctx, id, KindAppend, time.Time{}, ch, func(old Head) (Bytes, error) {
 		c, err := s.Content(ctx, old.Sum, old.Size)
 		return joined{c, data}, err
@@ -110,10 +109,10 @@ func (s *Store) Append(ctx context.Context, id ID, data []byte, ch Change) (Head
 // joined is a content with bytes after it.
 type joined struct {
 	head *Content
-	tail []byte
+	tail Bytes
 }
 
-func (j joined) Size() int64 { return j.head.size + int64(len(j.tail)) }
+func (j joined) Size() int64 { return j.head.size + j.tail.Size() }
 
 func (j joined) ReadAt(p []byte, off int64) (int, error) {
 	n := 0
@@ -124,13 +123,11 @@ func (j joined) ReadAt(p []byte, off int64) (int, error) {
 			return n, err
 		}
 	}
-	if from := off + int64(n) - j.head.size; from >= 0 && from < int64(len(j.tail)) {
-		n += copy(p[n:], j.tail[from:])
+	if n == len(p) {
+		return n, nil
 	}
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
+	got, err := j.tail.ReadAt(p[n:], off+int64(n)-j.head.size)
+	return n + got, err
 }
 
 // replace is the compare-and-swap of a head. may is asked unless the new bytes are the old ones.

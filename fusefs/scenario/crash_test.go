@@ -251,6 +251,49 @@ func (w *world) fill(t *testing.T) {
 	}
 }
 
+// TestFullDiskLargeFiles: the same with files whose drafts spill and whose chunks are files. What is refused leaves
+// nothing behind: afterwards there is room for a small save.
+func TestFullDiskLargeFiles(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a tmpfs needs root")
+	}
+	needFuse(t)
+	vol := t.TempDir()
+	must(t, syscall.Mount("tmpfs", vol, "tmpfs", 0, "size=96m"))
+	t.Cleanup(func() { must(t, syscall.Unmount(vol, 0)) })
+	dir := filepath.Join(vol, "store")
+	makeStore(t, dir)
+	w := &world{t: t, dir: dir, log: testLogger()}
+	w.open()
+	t.Run("fill", func(t *testing.T) {
+		w.t = t
+		t.Cleanup(w.close) // after the unmount
+		must(t, w.mem.Import(ctx(t), human, sample))
+		d := filepath.Join(w.mount("agent-104"), "agents/agent-104")
+		saved := map[string][]byte{}
+		var full error
+		for i := 0; i < 20 && full == nil; i++ {
+			b := make([]byte, 9<<20)
+			for j := range b {
+				b[j] = byte(rand.Uint32())
+			}
+			name := fmt.Sprintf("f%d", i)
+			if full = os.WriteFile(filepath.Join(d, name), b, 0o644); full == nil {
+				saved[name] = b
+			}
+		}
+		if full == nil || !strings.Contains(full.Error(), "no space") || len(saved) == 0 {
+			t.Fatalf("got %v after %d files, want ENOSPC", full, len(saved))
+		}
+		t.Logf("%d files of 9 MiB fit 96 MiB", len(saved))
+		same(t, d, saved)
+		must(t, os.WriteFile(filepath.Join(d, "small"), []byte("fits"), 0o644))
+		left, err := filepath.Glob(dir + "/scratch-*")
+		must(t, err)
+		equal(t, len(left), 0)
+	})
+}
+
 func same(t *testing.T, dir string, saved map[string][]byte) {
 	t.Helper()
 	for name, want := range saved {
