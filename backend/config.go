@@ -62,7 +62,9 @@ func DefaultSettings() Settings {
 		Ephemeral: Ephemeral{
 			Names: []string{"*~", ".*.sw?", "*.sw?", ".#*", "#*#", "4913", "sed??????", ".goutputstream-*",
 				"*.tmp", "*.tmp.*", ".tmp*", "tmp????????", ".*.??????",
-				"XX??????"}, // perl -i (measured: perl 5.36 makes XXykkFqI)
+				"XX??????",                       // perl -i (measured: perl 5.36 makes XXykkFqI)
+				"*___jb_tmp___", "*___jb_old___", // IntelliJ's safe write
+				"*.vsctmp"}, // VS Code's atomic write
 			Keep: 7 * 24 * time.Hour,
 		},
 		Conflicts: Conflicts{Keep: 7 * 24 * time.Hour, Max: 100, MaxBytes: 256 << 20},

@@ -53,6 +53,7 @@ type Memory struct {
 	sessions map[string]*Session // by principal, NUL, name
 	pending  map[store.Place]*Pending
 	backups  map[store.Place]*backup
+	removals map[store.Place]removal
 
 	stop func()
 	done sync.WaitGroup
@@ -72,7 +73,8 @@ func Open(ctx context.Context, cfg Config) (*Memory, error) {
 		return nil, fmt.Errorf("%s is not a memoryfs store (run memoryfs init): %w", cfg.Dir, err)
 	}
 	m := &Memory{dir: cfg.Dir, settings: settings, log: cfg.Logger, started: time.Now(),
-		sessions: map[string]*Session{}, pending: map[store.Place]*Pending{}, backups: map[store.Place]*backup{}}
+		sessions: map[string]*Session{}, pending: map[store.Place]*Pending{}, backups: map[store.Place]*backup{},
+		removals: map[store.Place]removal{}}
 	if err := m.open(ctx); err != nil {
 		return nil, errors.Join(err, m.Close(ctx))
 	}

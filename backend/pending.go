@@ -16,6 +16,7 @@ type Pending struct {
 	ID      store.ID
 	Ino     uint64
 	Created time.Time
+	revives bool // it goes on with a memory that was deleted: see removal
 
 	mu       sync.Mutex
 	idle     *sync.Cond // not state pendingCommitting

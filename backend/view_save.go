@@ -138,13 +138,13 @@ func (v *View) createPending(ctx context.Context, c Caller, r SaveRequest) (Node
 		r.Content = r.Append
 	}
 	p.mu.Lock()
-	f := store.NewFile{Place: p.place, ID: p.ID, Ino: p.Ino, Mode: p.mode, Mtime: p.mtime, Btime: p.Created, Content: r.Content, Xattrs: p.xattrs}
+	f := store.NewFile{Place: p.place, ID: p.ID, Revive: p.revives, Ino: p.Ino, Mode: p.mode, Mtime: p.mtime, Btime: p.Created, Content: r.Content, Xattrs: p.xattrs}
 	p.mu.Unlock()
 	if f.Mtime.IsZero() {
 		f.Mtime = r.Mtime
 	}
 	var rev kv.Rev
-	err = v.change(ctx, c, d, "none", false, func(ctx context.Context, ch store.Change) error {
+	err = v.change(ctx, c, d, baseLabel(p.revives), false, func(ctx context.Context, ch store.Change) error {
 		var err error
 		n.Head, rev, err = v.m.store.CreateFile(ctx, f, ch)
 		return err

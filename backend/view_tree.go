@@ -77,6 +77,9 @@ func (v *View) Create(ctx context.Context, c Caller, parent store.ID, name strin
 		return n, true, err
 	}
 	p := newPending(v.m.store.NewID(), ino, c.Session, t.place, mode)
+	if id, ok := v.m.continues(t.place, c); ok {
+		p.ID, p.revives = id, true
+	}
 	got := v.m.reserve(p, c.Session, excl)
 	if got == nil {
 		return Node{}, false, fmt.Errorf("%s: %w", t.path, ErrExist)
@@ -269,6 +272,9 @@ func (v *View) Unlink(ctx context.Context, c Caller, parent store.ID, name strin
 	}
 	if c.Session != nil {
 		c.Session.Forget(t.node.Inode.ID)
+	}
+	if t.node.Inode.Type == store.TypeFile {
+		v.m.removed(t.place, t.node.Inode.ID, c)
 	}
 	v.m.applier.wait(rev)
 	return t.node, nil

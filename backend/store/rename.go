@@ -207,6 +207,7 @@ func (m *move) promote(done Renamed) (Renamed, error) {
 	in := m.from.in
 	in.ID, in.Parent, in.Name, in.Owner, in.Ctime = m.r.IDNew, m.r.To.Parent, m.r.To.Name, "", m.now
 	head := m.from.head
+	head.Version = 0
 	if err := m.s.first(m.p, in, &head, m.to.path, "", KindCreate, m.ch); err != nil {
 		return done, err
 	}

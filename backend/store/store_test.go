@@ -406,6 +406,28 @@ func TestUnlinkKeepsHistoryAndRefusesStale(t *testing.T) {
 	wantErr(t, err, ErrNotExist)
 }
 
+// TestReviveGoesOnWithTheHistory of a deleted memory, wherever its new name is, and of nothing else.
+func TestReviveGoesOnWithTheHistory(t *testing.T) {
+	f := newFixture(t)
+	id := f.create(at("a"), "one")
+	again := NewFile{Place: at("b"), ID: id, Revive: true, Ino: f.ino(), Mode: 0o644, Content: content("two")}
+	_, _, err := f.s.CreateFile(f.ctx, again, f.change())
+	wantErr(t, err, ErrExist) // it lives
+	_, _, err = f.s.Unlink(f.ctx, at("a"), Base{Any: true}, f.change())
+	must(t, err)
+	head, _, err := f.s.CreateFile(f.ctx, again, f.change())
+	must(t, err)
+	if head.Version != 3 || f.read(id) != "two" {
+		t.Errorf("version %d, it reads %q", head.Version, f.read(id))
+	}
+	if gone, err := f.snap().Deleted(at("a")); err != nil || len(gone) != 0 {
+		t.Errorf("still listed as deleted: %v, %v", gone, err)
+	}
+	again.Place, again.ID = at("c"), f.s.NewID()
+	_, _, err = f.s.CreateFile(f.ctx, again, f.change())
+	wantErr(t, err, ErrNotExist)
+}
+
 // TestChunkedContentAndGarbage: an overwritten ephemeral leaves no blob.
 func TestChunkedContentAndGarbage(t *testing.T) {
 	f := newFixture(t)

@@ -164,6 +164,7 @@ type Bytes interface {
 type NewFile struct {
 	Place
 	ID      ID
+	Revive  bool // ID is a deleted memory's: its history goes on
 	Ino     uint64
 	Mode    uint32
 	Mtime   time.Time // zero: now

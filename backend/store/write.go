@@ -9,7 +9,8 @@ import (
 	"memoryfs/backend/kv"
 )
 
-// CreateFile makes a file: a memory with its first version, or an ephemeral. ErrExist if the name is taken.
+// CreateFile makes a file: a memory with its first version, or an ephemeral. ErrExist if the name is taken, or if the
+// memory to revive is not deleted.
 func (s *Store) CreateFile(ctx context.Context, f NewFile, ch Change) (Head, kv.Rev, error) {
 	if err := checkName(f.Name); err != nil {
 		return Head{}, 0, err
@@ -35,6 +36,11 @@ func (s *Store) CreateFile(ctx context.Context, f NewFile, ch Change) (Head, kv.
 			in.Atime, in.Btime, in.Ctime = f.Btime, f.Btime, f.Btime
 		}
 		p.use(st)
+		if f.Revive {
+			if head.Version, err = snap.revive(p, f.ID); err != nil {
+				return nil, err
+			}
+		}
 		if err := s.first(p, in, &head, path, "", KindCreate, ch); err != nil {
 			return nil, err
 		}
@@ -67,12 +73,34 @@ func joinPath(dir, name string) string {
 	return dir + "/" + name
 }
 
-// first puts a new file's inode, dentry, head and, unless it is an ephemeral, its version 1.
+// revive makes room for a deleted memory's next life, and returns the number of its last version.
+func (p *Snapshot) revive(pl *plan, id ID) (uint64, error) {
+	e, err := p.get(keyInode(id))
+	if err != nil {
+		return 0, err
+	}
+	old, err := p.Inode(id)
+	if err != nil {
+		return 0, err
+	}
+	last, err := p.Versions(id, 0, 1)
+	if err != nil {
+		return 0, err
+	}
+	if !old.Gone || len(last) == 0 {
+		return 0, fmt.Errorf("%s: %w", id, ErrExist)
+	}
+	pl.guard(kv.KeyRev(keyInode(id), e.Rev))
+	pl.put(kv.Delete(keyDeleted(Place{Parent: old.Parent, Name: old.Name}, id)))
+	return last[0].Number, nil
+}
+
+// first puts a new file's inode, dentry, head and, unless it is an ephemeral, its first version, or that after head's.
 func (s *Store) first(p *plan, in Inode, head *Head, path, from string, kind Kind, ch Change) error {
 	at := Place{in.Parent, in.Name, in.Owner}
 	if in.Owner == "" {
-		head.Version = 1
-		v := s.newVersion(in.ID, 1, kind, ch)
+		head.Version++
+		v := s.newVersion(in.ID, head.Version, kind, ch)
 		v.Sum, v.Size, v.Mode, v.Path, v.From = head.Sum, head.Size, in.Mode, path, from
 		if err := p.addVersion(v); err != nil {
 			return err
