@@ -25,6 +25,7 @@ func (m *Mount) virtualRoot() vnode {
 		{name: "errors", file: madeFile(m.errors)},
 		{name: "changes", file: changesFile{}},
 		{name: "conflicts", dir: conflictsDir{}},
+		{name: "history", dir: historyDir{store.RootID}},
 	}}}
 }
 

@@ -34,7 +34,30 @@ func (n *node) memoryXattrs(s state) []string {
 	case s.Inode.Owner != "":
 		return []string{xaWrite}
 	}
-	return []string{xaID, xaVersion, xaSHA256, xaAuthor, xaSession, xaReason, xaTime, xaApproval, xaWrite}
+	return append([]string{xaID, xaWrite}, versionXattrs...)
+}
+
+// versionXattrs are of a version: the head's on a live memory, its own on a file of the history.
+var versionXattrs = []string{xaVersion, xaSHA256, xaAuthor, xaSession, xaReason, xaTime, xaApproval}
+
+func versionXattr(ver store.Version, attr string) (value []byte, ok bool) {
+	switch attr {
+	case xaVersion:
+		return strconv.AppendUint(nil, ver.Number, 10), true
+	case xaSHA256:
+		return []byte(backend.Hex(ver.Sum)), true
+	case xaAuthor:
+		return []byte(ver.Prov.Principal), true
+	case xaSession:
+		return []byte(ver.Prov.Session), true
+	case xaReason:
+		return []byte(ver.Prov.Reason), true
+	case xaTime:
+		return ver.Time.UTC().AppendFormat(nil, time.RFC3339Nano), true
+	case xaApproval:
+		return []byte(ver.Prov.Approval), true
+	}
+	return nil, false
 }
 
 // memoryXattr is the value of one of them; ErrNoXattr for any other name.
@@ -63,21 +86,8 @@ func (n *node) memoryXattr(ctx context.Context, v *backend.View, c backend.Calle
 	if err != nil {
 		return nil, err
 	}
-	switch attr {
-	case xaVersion:
-		return strconv.AppendUint(nil, ver.Number, 10), nil
-	case xaSHA256:
-		return []byte(backend.Hex(ver.Sum)), nil
-	case xaAuthor:
-		return []byte(ver.Prov.Principal), nil
-	case xaSession:
-		return []byte(ver.Prov.Session), nil
-	case xaReason:
-		return []byte(ver.Prov.Reason), nil
-	case xaTime:
-		return ver.Time.UTC().AppendFormat(nil, time.RFC3339Nano), nil
-	case xaApproval:
-		return []byte(ver.Prov.Approval), nil
+	if value, ok := versionXattr(ver, attr); ok {
+		return value, nil
 	}
 	return nil, none
 }

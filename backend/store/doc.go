@@ -13,7 +13,8 @@
 //	e/<owner> NUL <parent>/<name> dentry of an ephemeral, which only its owner sees
 //	h/<id>                        head: the compare-and-swap target of content
 //	v/<id>/<n>                    version record, immutable
-//	t/<parent>/<name> NUL <id>    a memory that was last seen under this name and is deleted
+//	t/<parent>/<name> NUL <id>    a memory or directory that was last seen under this name and is deleted
+//	o/<id>                        inode of a directory that is removed, so that what lay in it has a last path
 //	b/<sum>                       bytes, the list of their chunks, or the tag of a chunk's file (files.go)
 //	r/<sum>/<who>                 reference that keeps a blob: <id>/<n> of a version (n = 0: an ephemeral's head), or the
 //	                              sum of the chunk list that has it

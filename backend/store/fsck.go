@@ -301,7 +301,7 @@ func (c *checker) strayFiles() error {
 
 // known finds keys that no constructor makes.
 func (c *checker) known() error {
-	prefixes := []string{"m", "i", "n/", "u/", "d/", "e/", "h/", "v/", "t/", "c/", "w/", "s/", "b/", "r/", "g/", "a/i/", "a/tail", "mv"}
+	prefixes := []string{"m", "i", "n/", "u/", "d/", "e/", "h/", "v/", "t/", "c/", "w/", "s/", "o/", "b/", "r/", "g/", "a/i/", "a/tail", "mv"}
 	after := []byte{}
 	for {
 		page, err := c.snap.kv.List(nil, after, 1)

@@ -43,6 +43,10 @@ func prefixDeleted(p Place) []byte {
 	return cat([]byte("t/"), p.Parent[:], slash, []byte(p.Name), []byte{0})
 }
 
+func prefixDeletedIn(parent ID) []byte { return cat([]byte("t/"), parent[:], slash) }
+
+func keyFormerDir(id ID) []byte { return cat([]byte("o/"), id[:]) }
+
 func keyDeleted(p Place, id ID) []byte { return cat(prefixDeleted(p), id[:]) }
 
 func keyBlob(s Sum) []byte    { return cat([]byte("b/"), s[:]) }

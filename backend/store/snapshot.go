@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -205,18 +206,83 @@ func (p *Snapshot) Path(id ID) (string, error) {
 	return strings.Join(segs, "/"), nil
 }
 
-// Deleted lists the memories that were last seen under a name, newest first.
-func (p *Snapshot) Deleted(at Place) ([]ID, error) {
-	prefix := prefixDeleted(at)
-	list, err := p.kv.List(prefix, nil, pageSize)
-	if err != nil {
-		return nil, err
+// LastPath is Path, also for a memory or directory that is deleted: the last one it had, under the names that the
+// directories above it have today.
+func (p *Snapshot) LastPath(id ID) (string, error) {
+	var segs []string
+	for depth := 0; id != RootID; depth++ {
+		in, err := p.former(id)
+		if err != nil {
+			return "", err
+		}
+		if depth > maxDepth {
+			return "", fmt.Errorf("path of %s: %w", id, ErrCorrupt)
+		}
+		segs = append(segs, in.Name)
+		id = in.Parent
 	}
-	out := make([]ID, 0, len(list))
-	for i := len(list) - 1; i >= 0; i-- { // ids are in order of their making
-		if rest := list[i].Key[len(prefix):]; len(rest) == 16 {
-			out = append(out, ID(rest))
+	slices.Reverse(segs)
+	return strings.Join(segs, "/"), nil
+}
+
+// former is Inode, also of a directory that is removed.
+func (p *Snapshot) former(id ID) (Inode, error) {
+	in, err := p.Inode(id)
+	if !errors.Is(err, ErrNotExist) {
+		return in, err
+	}
+	e, err := p.get(keyFormerDir(id))
+	if err != nil {
+		return in, err
+	}
+	if e.Rev == 0 {
+		return in, fmt.Errorf("inode %s: %w", id, ErrNotExist)
+	}
+	return decodeInode(id, e.Value)
+}
+
+// Former is something that was last seen under a name and is deleted.
+type Former struct {
+	Name string
+	ID   ID
+	Type Type // TypeFile or TypeDir
+}
+
+// Deleted lists what was last seen under a name, the one that was made last first.
+func (p *Snapshot) Deleted(at Place) ([]Former, error) {
+	out, err := p.deleted(prefixDeleted(at), at.Parent)
+	slices.Reverse(out) // ids are in order of their making
+	return out, err
+}
+
+// DeletedIn lists what was last seen in a directory, which may itself be deleted, by name and then by age.
+func (p *Snapshot) DeletedIn(parent ID) ([]Former, error) {
+	return p.deleted(prefixDeletedIn(parent), parent)
+}
+
+func (p *Snapshot) deleted(prefix []byte, parent ID) ([]Former, error) {
+	var out []Former
+	var after []byte
+	for {
+		page, err := p.kv.List(prefix, after, pageSize)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page {
+			after = e.Key
+			rest := e.Key[len(prefixDeletedIn(parent)):]
+			n := len(rest) - 17 // name, NUL, id
+			if n < 1 || rest[n] != 0 {
+				return nil, fmt.Errorf("key %q: %w", e.Key, ErrCorrupt)
+			}
+			f := Former{Name: string(rest[:n]), ID: ID(rest[n+1:]), Type: TypeFile}
+			if len(e.Value) == 1 {
+				f.Type = Type(e.Value[0])
+			}
+			out = append(out, f)
+		}
+		if len(page) < pageSize {
+			return out, nil
 		}
 	}
-	return out, nil
 }

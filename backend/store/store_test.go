@@ -280,7 +280,7 @@ func TestRenameCases(t *testing.T) {
 		if v, err := f.snap().Version(a, 3); err != nil || v.Kind != KindDelete || v.From != "c" || !gone.Gone {
 			t.Fatalf("%+v %v", v, err)
 		}
-		if ids, err := f.snap().Deleted(at("b")); err != nil || len(ids) != 1 || ids[0] != a {
+		if ids, err := f.snap().Deleted(at("b")); err != nil || len(ids) != 1 || ids[0].ID != a {
 			t.Fatalf("%v %v", ids, err)
 		}
 		_, err = f.rename(at("c"), at("c"), base)

@@ -161,6 +161,9 @@ func (p *Snapshot) removeDir(pl *plan, e entry) error {
 		return fmt.Errorf("%q: %w", e.at.Name, ErrNotEmpty)
 	}
 	pl.guard(kv.PrefixEmpty(prefixDentry(e.in.ID)))
-	pl.put(kv.Delete(keyInode(e.in.ID)), kv.Delete(keyTouch(e.in.ID)))
+	gone := e.in
+	gone.Gone = true
+	pl.put(kv.Delete(keyInode(gone.ID)), kv.Delete(keyTouch(gone.ID)))
+	pl.put(kv.Put(keyFormerDir(gone.ID), encodeInode(gone)), kv.Put(keyDeleted(e.at, gone.ID), []byte{byte(TypeDir)}))
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memoryfs/backend"
 	"memoryfs/control"
 )
 
@@ -34,6 +35,10 @@ func (a *app) logCmd() *cobra.Command {
 }
 
 func (a *app) version(v control.Version) {
+	if v.Op == string(backend.KindWithheld) {
+		fmt.Fprintf(a.out, "version %d  %s  made where you may not read\n", v.Number, v.Time.Local().Format("2006-01-02 15:04:05 -0700"))
+		return
+	}
 	fmt.Fprintf(a.out, "version %d  %s  %s  %d bytes\n", v.Number, v.Time.Local().Format("2006-01-02 15:04:05 -0700"), v.Op, v.Size)
 	who := fmt.Sprintf("%s (%s)", v.Principal, v.Kind)
 	if v.OnBehalfOf != "" {

@@ -272,7 +272,7 @@ func TestVirtualTree(t *testing.T) {
 	w := newWorld(t)
 	m := w.mountWith(fusefs.Config{Principal: "agent-104", Session: "run-7", Reason: "weekly review"})
 	equal(t, ok(t, m, "ls -A $M | grep -c memory || true"), "0\n")
-	equal(t, ok(t, m, "ls $M/.memory"), "README.md\nchanges\nconflicts\nerrors\nwhoami\n")
+	equal(t, ok(t, m, "ls $M/.memory"), "README.md\nchanges\nconflicts\nerrors\nhistory\nwhoami\n")
 	ok(t, m, "grep -q 'EAGAIN' $M/.memory/README.md && grep -q 'session: run-7' $M/.memory/whoami && grep -q 'reason: weekly review' $M/.memory/whoami")
 	for _, script := range []string{"echo x > $M/.memory/whoami", "rm $M/.memory/whoami", "mkdir $M/.memory/x", "touch $M/.memory/x", "mv $M/.memory $M/agents/agent-104/m"} {
 		r := sh(t, m, script)
