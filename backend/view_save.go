@@ -27,9 +27,10 @@ type SaveRequest struct {
 	Base    store.Sum   // the content the writer started from
 	Content store.Bytes // nil with Append
 	Append  store.Bytes
-	Mtime   time.Time // zero: now
-	Op      string    // as the user knows it: close, fsync, put, …
-	Unkept  bool      // if it is stale, its bytes are kept elsewhere already
+	Mtime   time.Time  // zero: now
+	Op      string     // as the user knows it: close, fsync, put, …
+	Kind    store.Kind // what the version is called; "": by what happens
+	Unkept  bool       // if it is stale, its bytes are kept elsewhere already
 }
 
 func (r SaveRequest) size(head int64) int64 {
@@ -61,6 +62,7 @@ func (v *View) Save(ctx context.Context, c Caller, r SaveRequest) (Node, error) 
 	var rev kv.Rev
 	err = v.change(ctx, c, d, baseLabel(known), eph, func(ctx context.Context, ch store.Change) error {
 		var err error
+		ch.Kind = r.Kind
 		if r.Content == nil {
 			n.Head, rev, err = v.m.store.Append(ctx, r.ID, r.Append, ch)
 		} else {
@@ -146,6 +148,7 @@ func (v *View) createPending(ctx context.Context, c Caller, r SaveRequest) (Node
 	var rev kv.Rev
 	err = v.change(ctx, c, d, baseLabel(p.revives), false, func(ctx context.Context, ch store.Change) error {
 		var err error
+		ch.Kind = r.Kind
 		n.Head, rev, err = v.m.store.CreateFile(ctx, f, ch)
 		return err
 	})

@@ -42,6 +42,51 @@ type PathCall struct {
 	Number  uint64 `json:"number,omitempty"`  // show; 0: the newest
 }
 
+// DiffCall compares two versions of a memory; To 0 is the newest, From 0 the one before To.
+type DiffCall struct {
+	Who
+	Path Path   `json:"path"`
+	From uint64 `json:"from,omitempty"`
+	To   uint64 `json:"to,omitempty"`
+}
+
+// DiffReply is diff. From is absent if To is the first version.
+type DiffReply struct {
+	From    *Version `json:"from,omitempty"`
+	To      Version  `json:"to"`
+	Unified string   `json:"unified"`
+	Words   string   `json:"words"`
+	Added   int      `json:"added"`
+	Removed int      `json:"removed"`
+}
+
+// BlamedLine is a line of blame.
+type BlamedLine struct {
+	Line    string `json:"line"`
+	Version uint64 `json:"version"`
+}
+
+// BlameReply is blame: the versions are those that brought a line, newest first.
+type BlameReply struct {
+	Lines    []BlamedLine `json:"lines"`
+	Versions []Version    `json:"versions"`
+}
+
+// UndoCall is revert and restore.
+type UndoCall struct {
+	Who
+	Path   Path   `json:"path"`
+	Number uint64 `json:"number,omitempty"`
+	DryRun bool   `json:"dry_run,omitempty"`
+}
+
+// UndoReply is what they made, or would make.
+type UndoReply struct {
+	Path    Path   `json:"path"`
+	Version uint64 `json:"version"` // 0 in a dry run of restoring a deleted memory
+	Unified string `json:"unified"`
+}
+
 // PutCall writes a file.
 type PutCall struct {
 	Who

@@ -106,29 +106,3 @@ func (h *Handler) mkdir(ctx context.Context, in PathCall) (none, error) {
 		return v.MkdirAll(ctx, c, string(in.Path))
 	})
 }
-
-func (h *Handler) logOf(ctx context.Context, in PathCall) ([]Version, error) {
-	v, c, err := h.view(ctx, in.Who)
-	if err != nil {
-		return nil, err
-	}
-	all, err := v.Log(ctx, c, string(in.Path), in.Limit)
-	out := make([]Version, 0, len(all))
-	for _, x := range all {
-		out = append(out, version(x))
-	}
-	return out, err
-}
-
-func (h *Handler) show(ctx context.Context, in PathCall) (FileReply, error) {
-	v, c, err := h.view(ctx, in.Who)
-	if err != nil {
-		return FileReply{}, err
-	}
-	ver, b, err := v.Show(ctx, c, string(in.Path), in.Number)
-	if err != nil {
-		return FileReply{}, err
-	}
-	x := version(ver)
-	return FileReply{Version: &x, Content: b}, nil
-}

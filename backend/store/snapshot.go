@@ -140,8 +140,8 @@ func (p *Snapshot) Version(id ID, n uint64) (Version, error) {
 	return decodeVersion(id, n, e.Value)
 }
 
-// lastVersion is the number of a memory's newest version, delete versions included; 0 if it has none.
-func (p *Snapshot) lastVersion(id ID) (uint64, error) {
+// LastVersion is the number of a memory's newest version, delete versions included; 0 if it has none.
+func (p *Snapshot) LastVersion(id ID) (uint64, error) {
 	if h, err := p.Head(id); err == nil {
 		return h.Version, nil
 	} else if !errors.Is(err, ErrNotExist) {
@@ -167,7 +167,7 @@ const pageSize = 512
 // Versions lists up to limit versions, newest first, with numbers below before (0: from the newest).
 func (p *Snapshot) Versions(id ID, before uint64, limit int) ([]Version, error) {
 	if before == 0 {
-		last, err := p.lastVersion(id)
+		last, err := p.LastVersion(id)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -72,5 +73,125 @@ func (a *app) showCmd() *cobra.Command {
 		},
 	}
 	c.Flags().Uint64Var(&in.Number, "version", 0, "which; 0: the newest")
+	return c
+}
+
+func (a *app) diffCmd() *cobra.Command {
+	var in control.DiffCall
+	var stat, word bool
+	c := &cobra.Command{
+		Use:   "diff PATH",
+		Short: "Show what changed between two versions of a memory",
+		Args:  args(1, 1),
+		RunE: func(c *cobra.Command, words []string) error {
+			var d control.DiffReply
+			err := a.connect(c.Context(), func(client *control.Client) error {
+				p, err := a.path(c.Context(), client, words[0])
+				if err != nil {
+					return err
+				}
+				in.Who, in.Path = a.who, p
+				return client.Call(c.Context(), "diff", in, &d)
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(d, func() {
+				switch {
+				case stat:
+					fmt.Fprintf(a.out, "%s  +%d -%d lines\n", d.To.Path, d.Added, d.Removed)
+				case word:
+					fmt.Fprint(a.out, d.Words)
+				default:
+					fmt.Fprint(a.out, d.Unified)
+				}
+			})
+		},
+	}
+	c.Flags().Uint64Var(&in.From, "from", 0, "version; 0: the one before --to")
+	c.Flags().Uint64Var(&in.To, "to", 0, "version; 0: the newest")
+	c.Flags().BoolVar(&stat, "stat", false, "only how many lines")
+	c.Flags().BoolVar(&word, "word", false, "word by word: [-removed-] {+added+}")
+	c.MarkFlagsMutuallyExclusive("stat", "word")
+	return c
+}
+
+func (a *app) blameCmd() *cobra.Command {
+	var in control.PathCall
+	c := &cobra.Command{
+		Use:   "blame PATH",
+		Short: "Show which version brought each line: by whom, in which session and conversation, why",
+		Args:  args(1, 1),
+		RunE: func(c *cobra.Command, words []string) error {
+			var r control.BlameReply
+			if err := a.pathCall(c.Context(), "blame", words[0], in, &r); err != nil {
+				return err
+			}
+			return a.print(r, func() { a.blame(r) })
+		},
+	}
+	c.Flags().Uint64Var(&in.Number, "version", 0, "of which version; 0: the newest")
+	return c
+}
+
+// blame prints the lines, and below them what each version is.
+func (a *app) blame(r control.BlameReply) {
+	author := map[uint64]string{}
+	width, digits := 0, 0
+	for _, v := range r.Versions {
+		author[v.Number] = v.Principal
+		width, digits = max(width, len(v.Principal)), max(digits, len(fmt.Sprint(v.Number)))
+	}
+	for _, l := range r.Lines {
+		fmt.Fprintf(a.out, "%*d %-*s | %s\n", digits, l.Version, width, author[l.Version], strings.TrimSuffix(l.Line, "\n"))
+	}
+	for _, v := range r.Versions {
+		fmt.Fprintln(a.out)
+		a.version(v)
+	}
+}
+
+func (a *app) revertCmd() *cobra.Command {
+	return a.undoCmd("revert", "Take the change of one version back; what later versions changed stays",
+		"which version's change to take back", true)
+}
+
+func (a *app) restoreCmd() *cobra.Command {
+	return a.undoCmd("restore", "Bring a version back as the newest, or a deleted memory to its last place",
+		"which; 0: the last of a deleted memory", false)
+}
+
+func (a *app) undoCmd(verb, short, which string, needed bool) *cobra.Command {
+	var in control.UndoCall
+	c := &cobra.Command{
+		Use:   verb + " PATH",
+		Short: short,
+		Args:  args(1, 1),
+		RunE: func(c *cobra.Command, words []string) error {
+			var u control.UndoReply
+			err := a.connect(c.Context(), func(client *control.Client) error {
+				p, err := a.path(c.Context(), client, words[0])
+				if err != nil {
+					return err
+				}
+				in.Who, in.Path = a.who, p
+				return client.Call(c.Context(), verb, in, &u)
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(u, func() {
+				fmt.Fprint(a.out, u.Unified)
+				if !in.DryRun {
+					fmt.Fprintf(a.out, "%s version %d\n", u.Path, u.Version)
+				}
+			})
+		},
+	}
+	c.Flags().Uint64Var(&in.Number, "version", 0, which)
+	c.Flags().BoolVar(&in.DryRun, "dry-run", false, "only show what would change")
+	if needed {
+		_ = c.MarkFlagRequired("version") // the flag is there
+	}
 	return c
 }

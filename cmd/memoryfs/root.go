@@ -71,7 +71,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.who.Session, "session", defaultSession(), "name of this session ($MEMORYFS_SESSION)")
 	f.StringVar(&a.who.Reason, "reason", os.Getenv("MEMORYFS_REASON"), "why: recorded with every change ($MEMORYFS_REASON)")
 	f.StringVar(&a.who.Conversation, "conversation", os.Getenv("MEMORYFS_CONVERSATION"), "which conversation led to it ($MEMORYFS_CONVERSATION)")
-	root.AddCommand(a.initCmd(), a.mountCmd(), a.unmountCmd(), a.serveCmd(), a.stopCmd(), a.statusCmd(), a.catCmd(), a.putCmd(), a.lsCmd(),
+	root.AddCommand(a.initCmd(), a.mountCmd(), a.unmountCmd(), a.serveCmd(), a.stopCmd(), a.statusCmd(), a.catCmd(), a.putCmd(), a.lsCmd(), a.diffCmd(), a.blameCmd(), a.revertCmd(), a.restoreCmd(),
 		a.rmCmd(), a.mvCmd(), a.mkdirCmd(), a.logCmd(), a.showCmd(), a.conflictsCmd(), a.auditCmd(), a.policyCmd(), a.fsckCmd())
 	return root
 }
